@@ -1,0 +1,38 @@
+"""Shapes and small types shared by the environment side and the learning side.
+
+Axes, everywhere in Surefoot: `T` steps of a rollout, `N` environments, `B` rows of a flat batch, `D` features
+of an observation, `A` action dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from torch import Tensor
+
+Observations: TypeAlias = Mapping[str, Tensor]
+"""Observation groups by name, each `[N, D]`. The environment names the groups; models choose among them."""
+
+Extras: TypeAlias = dict[str, Any]
+"""What `VecEnv.step` returns beside the transition; the keys are listed in `surefoot.envs.vec_env`."""
+
+
+@dataclass(frozen=True)
+class BoxActions:
+    """Real-valued actions, `[N, size]` float32. Bounds are None where the environment takes any number."""
+
+    size: int
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class DiscreteActions:
+    """One of `n` choices, counted from 0, `[N]` int64."""
+
+    n: int
+
+
+ActionSpec: TypeAlias = BoxActions | DiscreteActions
