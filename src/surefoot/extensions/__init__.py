@@ -1,0 +1,5 @@
+"""Additions to the update that an algorithm can do without."""
+
+from surefoot.extensions.symmetry import MirrorSymmetry, SymmetryAugmentation
+
+__all__ = ["MirrorSymmetry", "SymmetryAugmentation"]

@@ -1,0 +1,69 @@
+"""One choice among n."""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from surefoot.errors import ShapeError
+
+
+class Categorical:
+    """Probabilities softmax(logits) over choices 0..n-1, some of which may be forbidden.
+
+    A forbidden choice has probability exactly 0 and contributes nothing to entropy, divergence or gradient.
+
+    Args:
+        logits: `[B, n]`, unnormalized log-probabilities.
+        mask: `[B, n]` bool, True where the choice is allowed; None allows all.
+
+    Raises:
+        ShapeError: the mask has another shape than the logits.
+    """
+
+    __slots__ = ("_log_probs",)
+
+    def __init__(self, logits: Tensor, mask: Tensor | None = None) -> None:
+        if mask is not None:
+            if mask.shape != logits.shape:
+                raise ShapeError(f"mask has shape {tuple(mask.shape)}, logits {tuple(logits.shape)}")
+            # The lowest finite number, not -inf: exp() of it is exactly 0, yet 0 * log p stays 0, not NaN.
+            logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+        self._log_probs = torch.log_softmax(logits, dim=-1)
+
+    @property
+    def params(self) -> tuple[Tensor, ...]:
+        """Normalized log-probabilities `[B, n]`: valid logits, masks included."""
+        return (self._log_probs,)
+
+    @property
+    def probs(self) -> Tensor:
+        """Probabilities `[B, n]`."""
+        return self._log_probs.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most likely choice, the first one of equals. `[B]` int64."""
+        return self._log_probs.argmax(-1)
+
+    def sample(self, generator: Generator | None = None) -> Tensor:
+        """Draw choices `[B]` int64.
+
+        The Gumbel-max trick: argmax of log p + Gumbel noise is distributed as p, and unlike a draw from
+        probabilities it never complains that they sum to 1 only up to rounding.
+        """
+        log_probs = self._log_probs.detach()
+        noise = torch.empty_like(log_probs).exponential_(generator=generator)
+        return (log_probs - noise.log()).argmax(-1)
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Log-probability of choices `[B]` int64. `(B,)`."""
+        return self._log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        """-sum p log p. `(B,)`."""
+        return -(self.probs * self._log_probs).sum(-1)
+
+    def kl(self, new: Categorical) -> Tensor:
+        """Sum p (log p - log p'). `(B,)`."""
+        return (self.probs * (self._log_probs - new._log_probs)).sum(-1)

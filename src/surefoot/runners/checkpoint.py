@@ -1,0 +1,79 @@
+"""Checkpoint files: written whole or not at all, read without running code."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from surefoot.errors import CheckpointError, RunFolderError
+
+FORMAT = 1
+_PATTERN = "iteration_*.pt"
+
+
+def checkpoint_path(folder: Path, iteration: int) -> Path:
+    """Where the checkpoint after `iteration` iterations belongs; names sort by iteration."""
+    return folder / f"iteration_{iteration:06d}.pt"
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write tensors and plain values to `path`, replacing it in one step.
+
+    A crash or a full disk on the way leaves the previous file as it was.
+
+    Raises:
+        RunFolderError: the file cannot be written.
+    """
+    temporary = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
+        temporary.unlink(missing_ok=True)
+        raise RunFolderError(f"cannot write checkpoint {path}: {error}") from error
+
+
+def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Read what `save_checkpoint` wrote. Only tensors and plain values are accepted, never code.
+
+    Raises:
+        CheckpointError: no such file, damaged, or not a Surefoot checkpoint.
+    """
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except FileNotFoundError:
+        raise CheckpointError(f"no checkpoint {path}") from None
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(
+            f"cannot read checkpoint {path}: damaged or not a checkpoint ({reason})"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not a Surefoot checkpoint of format {FORMAT}")
+    return state
+
+
+def latest_checkpoint(folder: Path) -> Path:
+    """The checkpoint of the highest iteration.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    paths = sorted(folder.glob(_PATTERN))
+    if not paths:
+        raise CheckpointError(f"no checkpoint in {folder}")
+    return paths[-1]
+
+
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Delete all but the `keep` latest checkpoints."""
+    for path in sorted(folder.glob(_PATTERN))[:-keep]:
+        path.unlink(missing_ok=True)

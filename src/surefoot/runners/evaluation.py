@@ -1,0 +1,89 @@
+"""Evaluation: complete episodes, all counted alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from surefoot.envs.vec_env import VecEnv
+from surefoot.errors import ConfigError
+from surefoot.types import Observations
+
+
+def evaluate_policy(
+    env: VecEnv, policy: Callable[[Observations], Tensor], episodes: int, max_steps: int = 1_000_000
+) -> dict[str, float]:
+    """Run `episodes` complete episodes and average.
+
+    Each environment contributes the same number of episodes (some one more than others where it does not
+    divide evenly). Taking the first to finish instead would favor the short ones: falls.
+
+    Args:
+        env: fresh or used; it is reset first.
+        policy: observations to actions.
+        episodes: how many.
+        max_steps: give up after this many steps of every environment.
+
+    Returns:
+        `episodes`, `episode_return` and its `episode_return_std`, `episode_length` in steps, and the mean of
+        every entry of `extras["measures"]` over the episodes counted.
+
+    Raises:
+        ConfigError: fewer than one episode asked for, or episodes that do not end within `max_steps`.
+    """
+    if episodes < 1:
+        raise ConfigError(f"episodes = {episodes}: expected at least 1")
+    num_envs, device = env.num_envs, env.device
+    quota = torch.full((num_envs,), episodes // num_envs, device=device)
+    quota[: episodes % num_envs] += 1
+    returns = torch.zeros(num_envs, dtype=torch.float64, device=device)
+    lengths = torch.zeros(num_envs, dtype=torch.int64, device=device)
+    finished: list[Tensor] = []
+    measured = _MaskedMeans()
+
+    obs, _ = env.reset()
+    for _ in range(max_steps):
+        counted = quota > 0
+        obs, rewards, dones, extras = env.step(policy(obs))
+        dones = dones.bool()
+        returns += extras.get("true_rewards", rewards)
+        lengths += 1
+        measured.add(extras.get("measures", {}), counted)
+        ended = dones & counted
+        finished.append(torch.stack((returns[ended], lengths[ended].double())))
+        returns.masked_fill_(dones, 0.0)
+        lengths.masked_fill_(dones, 0)
+        quota -= ended.long()
+        if not bool((quota > 0).any()):
+            break
+    else:
+        raise ConfigError(f"{int(quota.sum())} of {episodes} episodes did not end within {max_steps} steps")
+    all_returns, all_lengths = torch.cat(finished, dim=1)
+    return {
+        "episodes": episodes,
+        "episode_return": all_returns.mean().item(),
+        "episode_return_std": all_returns.std(correction=0).item(),
+        "episode_length": all_lengths.mean().item(),
+        **measured.means(),
+    }
+
+
+class _MaskedMeans:
+    """Means of `[N]` measures over finite entries of the environments that still count."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._counts: dict[str, Tensor] = {}
+
+    def add(self, measures: dict[str, Tensor], counted: Tensor) -> None:
+        for name, values in measures.items():
+            valid = counted & values.isfinite()
+            self._sums[name] = self._sums.get(name, 0.0) + values.double().where(valid, 0.0).sum()
+            self._counts[name] = self._counts.get(name, 0) + valid.sum()
+
+    def means(self) -> dict[str, float]:
+        """Only of what was measured at least once."""
+        counts = {name: int(count) for name, count in self._counts.items()}
+        return {name: self._sums[name].item() / count for name, count in counts.items() if count}

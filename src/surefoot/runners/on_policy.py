@@ -1,0 +1,263 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from surefoot.algorithms import PPO
+from surefoot.config import from_mapping, to_mapping
+from surefoot.envs.vec_env import VecEnv
+from surefoot.errors import CheckpointError, ConfigError
+from surefoot.extensions import SymmetryAugmentation
+from surefoot.metrics.logger import Logger
+from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
+from surefoot.models import build_actor, build_critic
+from surefoot.runners.budget import Budget, Progress
+from surefoot.runners.checkpoint import checkpoint_path, load_checkpoint, prune_checkpoints, save_checkpoint
+from surefoot.runners.config import RunnerConfig
+from surefoot.runners.guard import check_rollout
+from surefoot.runners.policy import Policy, describe_interface
+from surefoot.storage import RolloutStorage
+from surefoot.types import Observations
+
+_KEPT_CHECKPOINTS = 3
+
+
+class OnPolicyRunner:
+    """Trains PPO on an environment: collect, learn, log, save, again.
+
+    Args:
+        env: what to learn in.
+        train_cfg: settings, or a mapping to read them from; never changed.
+        log_dir: checkpoints go to `log_dir/checkpoints`; None writes no files.
+        device: where networks and rollout live; the environment may live elsewhere.
+        loggers: receive one row of metrics per iteration.
+        metadata: stored in every checkpoint, for those who load it later.
+
+    Attributes:
+        alg: the algorithm, with actor, critic and storage.
+        cfg: the resolved settings.
+        progress: what the run has used up, earlier sessions included.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        train_cfg: RunnerConfig | Mapping[str, Any],
+        log_dir: str | Path | None = None,
+        device: torch.device | str = "cpu",
+        *,
+        loggers: Sequence[Logger] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.env = env
+        self.cfg = train_cfg if isinstance(train_cfg, RunnerConfig) else from_mapping(RunnerConfig, train_cfg)
+        self.log_dir = Path(log_dir) if log_dir is not None else None
+        self.device = torch.device(device)
+        self.loggers = list(loggers)
+        self.metadata = dict(metadata or {})
+        self.progress = Progress()
+        self.episodes = EpisodeMeter(env.num_envs, self.device)
+        self._means = MeanMeter(self.device)
+        self._timers = Timers()
+        self._stop_requested = False
+        self._obs: Observations | None = None
+        self._interface = describe_interface(env)
+        self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
+        self.alg = self._build_algorithm()
+
+    def _build_algorithm(self) -> PPO:
+        cfg, widths = self.cfg, self._interface["observations"]
+        samples = cfg.num_steps_per_env * self.env.num_envs
+        if cfg.algorithm.num_mini_batches > samples:
+            raise ConfigError(
+                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} samples of a "
+                f"rollout ({cfg.num_steps_per_env} steps x {self.env.num_envs} environments)"
+            )
+        # Weights come from the run's seed alone; the caller's random state is left as it was.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(cfg.seed)
+            actor = build_actor(widths, cfg.obs_groups["actor"], self.env.action_spec, cfg.actor)
+            critic = build_critic(
+                widths, cfg.obs_groups["critic"], cfg.critic, cfg.algorithm.normalize_values
+            )
+        return PPO(
+            actor.to(self.device),
+            critic.to(self.device),
+            RolloutStorage(cfg.num_steps_per_env, self.env.num_envs, self.device),
+            cfg.algorithm,
+            symmetry=self._symmetry(),
+            generator=self.generator,
+            notify=self._message,
+        )
+
+    def _symmetry(self) -> SymmetryAugmentation | None:
+        if not self.cfg.algorithm.mirror_symmetry:
+            return None
+        if not (hasattr(self.env, "mirror_observations") and hasattr(self.env, "mirror_actions")):
+            raise ConfigError(
+                f"algorithm.mirror_symmetry needs an environment with mirror_observations and mirror_actions; "
+                f"{type(self.env).__name__} has none"
+            )
+        return SymmetryAugmentation(self.env)  # type: ignore[arg-type]
+
+    @property
+    def current_learning_iteration(self) -> int:
+        """Finished iterations."""
+        return self.progress.iterations
+
+    def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> None:
+        """Train for so many iterations more. rsl_rl's entry point; `run` takes any budget."""
+        self._randomize_episode_start(init_at_random_ep_len)
+        self.run(Budget(iterations=self.progress.iterations + num_learning_iterations))
+
+    def run(self, budget: Budget) -> str:
+        """Train until the budget is used up or `stop` is called; save at the end in any case.
+
+        Returns:
+            What ended it: "iterations", "env_steps", "seconds" or "request".
+
+        Raises:
+            NonFiniteError: the environment returned NaN or infinity; what was learned before is saved.
+        """
+        self._stop_requested = False
+        if self._obs is None:
+            self._randomize_episode_start(self.cfg.random_episode_start)
+            self._obs = self._to_device(self.env.get_observations())
+        started = time.perf_counter() - self.progress.seconds
+        try:
+            while (reason := self._end_reason(budget)) is None:
+                self.alg.progress = budget.share_used(self.progress)
+                metrics = self._iterate()
+                self.progress = Progress(
+                    self.progress.iterations + 1,
+                    self.progress.env_steps + self.cfg.num_steps_per_env * self.env.num_envs,
+                    time.perf_counter() - started,
+                )
+                self._write(metrics, budget)
+                if self.progress.iterations % self.cfg.save_interval == 0:
+                    self.save_latest()
+        finally:
+            self.save_latest()
+        return reason
+
+    def stop(self) -> None:
+        """End `run` after the iteration under way. Safe to call from a signal handler."""
+        self._stop_requested = True
+
+    def _end_reason(self, budget: Budget) -> str | None:
+        return "request" if self._stop_requested else budget.exhausted_by(self.progress)
+
+    def _iterate(self) -> dict[str, Tensor]:
+        """Collect a rollout and learn from it."""
+        assert self._obs is not None
+        obs = self._obs
+        with self._timers("collect_seconds"), torch.no_grad():
+            for _ in range(self.cfg.num_steps_per_env):
+                actions = self.alg.act(obs)
+                obs = self._step(actions)
+            check_rollout(self.alg.storage, obs, self.progress.iterations)
+            self.alg.compute_returns(obs)
+        with self._timers("learn_seconds"):
+            metrics = self.alg.update()
+        self._obs = obs
+        return metrics
+
+    def _step(self, actions: Tensor) -> Observations:
+        obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
+        obs, rewards, dones = self._to_device(obs), rewards.to(self.device), dones.to(self.device)
+        extras = self._to_device(extras)
+        self.alg.process_env_step(obs, rewards, dones, extras)
+        self.episodes.add(extras.get("true_rewards", rewards), dones)
+        self._means.add(extras.get("log", {}))
+        self._means.add(extras.get("measures", {}))
+        return obs
+
+    def _write(self, metrics: Mapping[str, Tensor], budget: Budget) -> None:
+        """Hand one row to the loggers; the only place where metrics leave the device."""
+        times = self._timers.pop()
+        names = list(metrics)
+        row: dict[str, float] = {
+            "iteration": self.progress.iterations,
+            "env_steps": self.progress.env_steps,
+            "seconds": self.progress.seconds,
+            "progress": budget.share_used(self.progress),
+            **times,
+            "steps_per_second": self.cfg.num_steps_per_env * self.env.num_envs / sum(times.values()),
+            **self.episodes.summary(),
+            **dict(zip(names, torch.stack([metrics[name] for name in names]).tolist(), strict=True)),
+            **self._means.summary_and_reset(),
+        }
+        for logger in self.loggers:
+            logger.write(row)
+
+    def _message(self, text: str) -> None:
+        for logger in self.loggers:
+            logger.message(text)
+
+    def _randomize_episode_start(self, wanted: bool) -> None:
+        if not wanted:
+            return
+        high = int(torch.as_tensor(self.env.max_episode_length).max())
+        lengths = torch.randint(high, (self.env.num_envs,), generator=self.generator, device=self.device)
+        self.env.episode_length_buf = lengths.to(self.env.episode_length_buf)
+        self.episodes.skip_running()
+
+    def save_latest(self) -> Path | None:
+        """Write a checkpoint into the run folder, unless there is no folder or nothing new."""
+        if self.log_dir is None:
+            return None
+        folder = self.log_dir / "checkpoints"
+        path = checkpoint_path(folder, self.progress.iterations)
+        if not path.exists():
+            self.save(path)
+            prune_checkpoints(folder, _KEPT_CHECKPOINTS)
+        return path
+
+    def save(self, path: str | Path, infos: Mapping[str, Any] | None = None) -> None:
+        """Write everything that training changes, and what is needed to rebuild the networks."""
+        state = {
+            "algorithm": self.alg.state_dict(),
+            "progress": to_mapping(self.progress),
+            "episodes": self.episodes.state_dict(),
+            "generator": self.generator.get_state(),
+            "config": to_mapping(self.cfg),
+            "interface": self._interface,
+            "metadata": self.metadata,
+            "infos": dict(infos) if infos else None,
+        }
+        save_checkpoint(Path(path), state)
+
+    def load(self, path: str | Path) -> Mapping[str, Any] | None:
+        """Continue from a checkpoint; returns the `infos` it was saved with.
+
+        Raises:
+            CheckpointError: unreadable, or made for other networks than these.
+        """
+        state = load_checkpoint(Path(path), self.device)
+        try:
+            self.alg.load_state_dict(state["algorithm"])
+        except (RuntimeError, ValueError, KeyError) as error:
+            reason = " ".join(str(error).split())
+            raise CheckpointError(f"checkpoint {path} does not fit this run: {reason}") from error
+        self.progress = from_mapping(Progress, state["progress"])
+        self.episodes.load_state_dict(state["episodes"])
+        self.generator.set_state(state["generator"].cpu())
+        return state["infos"]
+
+    def get_inference_policy(
+        self, device: torch.device | str | None = None
+    ) -> Callable[[Observations], Tensor]:
+        """The deterministic policy: observation groups in, actions out."""
+        return Policy(self.alg.actor.to(device) if device is not None else self.alg.actor)
+
+    def _to_device(self, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            return {name: self._to_device(value) for name, value in values.items()}
+        return values.to(self.device) if isinstance(values, Tensor) else values
