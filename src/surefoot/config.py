@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeVar
 
 import yaml
@@ -61,6 +62,35 @@ def override(cfg: Config, settings: Mapping[str, Any]) -> Config:
     return from_mapping(type(cfg), tree)
 
 
+def expand_path(name: str, tree: Mapping[str, Any]) -> str:
+    """Complete the end of a path, such as `gamma`, to the one path that ends so, `algorithm.gamma`.
+
+    Args:
+        name: a path or its last part or parts.
+        tree: nested mappings, as from `to_mapping`.
+
+    Raises:
+        ConfigError: no path ends so, or several do.
+    """
+    paths = list(_paths(tree))
+    matches = [path for path in paths if path == name] or [p for p in paths if p.endswith("." + name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ConfigError(f"setting '{name}' is ambiguous: {' or '.join(matches)}")
+    ends = {end for path in paths for end in (path, path.rsplit(".", 1)[-1])}
+    close = did_you_mean(name, ends) if difflib.get_close_matches(name, ends, cutoff=0.5) else ""
+    raise ConfigError(f"unknown setting '{name}'{close or '; config.yaml of any run lists them all'}")
+
+
+def _paths(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in tree.items():
+        path = _join(prefix, name)
+        yield path
+        if isinstance(value, Mapping):
+            yield from _paths(value, path)
+
+
 def _assign(tree: dict[str, Any], path: str, value: Any) -> None:
     *parents, leaf = path.split(".")
     node, walked = tree, ""
@@ -103,7 +133,7 @@ def _convert(value: Any, hint: Any, path: str) -> Any:
         if len(items) == len(value):
             pairs = enumerate(zip(value, items, strict=True))
             return tuple(_convert(item, item_hint, f"{path}[{i}]") for i, (item, item_hint) in pairs)
-    elif origin is dict and isinstance(value, Mapping):
+    elif origin in (dict, Mapping) and isinstance(value, Mapping):
         return {key: _convert(item, args[1], _join(path, str(key))) for key, item in value.items()}
     elif hint is float:
         number = _as_float(value)

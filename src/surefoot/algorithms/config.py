@@ -30,7 +30,8 @@ class PPOConfig:
         kl_adaptation_factor: by which the adaptive schedule multiplies or divides.
         learning_rate_range: bounds of the adaptive schedule.
         normalize_advantage_per_mini_batch: instead of once per rollout.
-        normalize_values: train the critic on returns scaled to mean 0 and standard deviation 1 (not in rsl_rl).
+        normalize_values: train the critic on returns scaled to mean 0 and standard deviation 1 (not in
+            rsl_rl).
         mirror_symmetry: add the mirror image of every sample; needs an environment that offers
             `mirror_observations` and `mirror_actions`.
     """

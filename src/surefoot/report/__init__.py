@@ -1,0 +1,1 @@
+"""Pictures and a page that tell what happened in a run, made from its folder alone."""

@@ -77,8 +77,8 @@ class OnPolicyRunner:
         samples = cfg.num_steps_per_env * self.env.num_envs
         if cfg.algorithm.num_mini_batches > samples:
             raise ConfigError(
-                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} samples of a "
-                f"rollout ({cfg.num_steps_per_env} steps x {self.env.num_envs} environments)"
+                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} samples of "
+                f"a rollout: {cfg.num_steps_per_env} steps x {self.env.num_envs} environments"
             )
         # Weights come from the run's seed alone; the caller's random state is left as it was.
         with torch.random.fork_rng(devices=[]):
@@ -102,8 +102,8 @@ class OnPolicyRunner:
             return None
         if not (hasattr(self.env, "mirror_observations") and hasattr(self.env, "mirror_actions")):
             raise ConfigError(
-                f"algorithm.mirror_symmetry needs an environment with mirror_observations and mirror_actions; "
-                f"{type(self.env).__name__} has none"
+                "algorithm.mirror_symmetry needs an environment with mirror_observations and "
+                f"mirror_actions; {type(self.env).__name__} has none"
             )
         return SymmetryAugmentation(self.env)  # type: ignore[arg-type]
 

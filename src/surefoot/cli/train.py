@@ -1,0 +1,85 @@
+"""`surefoot train`: train a policy and leave a run folder behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
+
+from surefoot.cli.arguments import OptionalCount, OptionalSeconds, Seed, parse_settings
+from surefoot.cli.output import print_line
+
+_BUDGET = create_mutex_group(required=False, title="budget (default: the task's own)")
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a policy and leave a run folder with checkpoints and measurements; Ctrl-C ends it early."""
+
+    task: Annotated[Positional[str | None], arg(metavar="[TASK]", help_behavior_hint="")] = None
+    """A name from `surefoot tasks`, or any Gymnasium id; quadruped-flat, or that of --resume, if left out."""
+
+    seconds: Annotated[OptionalSeconds, _BUDGET, arg(help_behavior_hint="")] = None
+    """Stop after this many seconds of training."""
+
+    iterations: Annotated[OptionalCount, _BUDGET, arg(help_behavior_hint="")] = None
+    """Stop after this many iterations."""
+
+    env_steps: Annotated[OptionalCount, _BUDGET, arg(help_behavior_hint="")] = None
+    """Stop after this many steps, all environments together."""
+
+    num_envs: Annotated[OptionalCount, arg(help_behavior_hint="(default: the task's own)")] = None
+    """Environments that run side by side."""
+
+    seed: Seed = 0
+    """Decides every random choice of the run."""
+
+    device: Annotated[str, arg(metavar="D")] = "cpu"
+    """Where the networks live: cpu, cuda or cuda:N."""
+
+    run_dir: Annotated[
+        Path | None, arg(metavar="DIR", help_behavior_hint="(default: a new one under runs/)")
+    ] = None
+    """Folder for this run."""
+
+    resume: Annotated[Path | None, arg(metavar="RUN", help_behavior_hint="")] = None
+    """Go on from the last checkpoint of this run; budgets count from its beginning."""
+
+    render: bool = False
+    """Show the first environment while training."""
+
+    logger: Annotated[UseAppendAction[tuple[Literal["tensorboard"], ...]], arg(metavar="NAME")] = ()
+    """Write the measurements here too: tensorboard."""
+
+    settings: Annotated[
+        UseAppendAction[tuple[tuple[str, ...], ...]], arg(name="set", metavar="KEY=VALUE ...")
+    ] = ()
+    """Change settings of the run, such as `--set algorithm.gamma=0.97`."""
+
+    def __call__(self) -> None:
+        """Train until the budget is spent."""
+        overrides = parse_settings(setting for group in self.settings for setting in group)
+
+        from surefoot.tasks.run import train
+
+        result = train(
+            self.task,
+            seconds=self.seconds,
+            iterations=self.iterations,
+            env_steps=self.env_steps,
+            num_envs=self.num_envs,
+            seed=self.seed,
+            device=self.device,
+            run_dir=self.run_dir,
+            resume=self.resume,
+            render=self.render,
+            loggers=self.logger,
+            overrides=overrides,
+        )
+        print_line(
+            f"Stopped by {result.stopped_by} after {result.iteration} iterations, {result.env_steps:,} steps "
+            f"and {result.seconds:.0f} s. Run folder: {result.run_dir}"
+        )
+        print_line(f"Next: surefoot evaluate {result.run_dir}  or  surefoot play {result.run_dir}")

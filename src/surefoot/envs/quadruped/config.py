@@ -1,0 +1,110 @@
+"""Settings of the quadruped environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from surefoot.envs.quadruped.rewards import TERMS, WEIGHTS
+from surefoot.errors import ConfigError, did_you_mean
+
+CONTROL_DT = 0.02
+"""Seconds between two actions: the policy runs at 50 Hz, the physics at 200 Hz."""
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "episode_seconds": (CONTROL_DT, 3600.0),
+    "command_seconds": (CONTROL_DT, 3600.0),
+    "settle_seconds": (0.0, 3600.0),
+    "vx": (-3.0, 3.0),
+    "vy": (-3.0, 3.0),
+    "yaw_rate": (-6.0, 6.0),
+    "standing": (0.0, 1.0),
+    "action_scale": (0.01, 2.0),
+    "action_clip": (0.1, 100.0),
+    "gait_frequency": (0.5, 5.0),
+    "max_tilt": (1.0, 180.0),
+    "min_height": (0.0, 0.3),
+    "start_joint_noise": (0.0, 0.5),
+    "friction": (0.05, 5.0),
+    "observation_noise": (0.0, 10.0),
+    "push_interval": (CONTROL_DT, 3600.0),
+    "push_speed": (0.0, 5.0),
+    "push_turn": (0.0, 10.0),
+}
+"""Smallest and largest value of every number; of both ends, where the setting is a range."""
+
+
+@dataclass(frozen=True)
+class QuadrupedConfig:
+    """How the quadruped is commanded, rewarded, disturbed and stopped.
+
+    Raises:
+        ConfigError: a value is out of range, a range is upside down, or a reward term does not exist.
+    """
+
+    episode_seconds: float = 20.0
+    """Time limit of an episode, s."""
+    command_seconds: float = 5.0
+    """Time between two commands, s."""
+    settle_seconds: float = 1.0
+    """Tracking errors are measured from this long after a command change, s."""
+    vx: tuple[float, float] = (-1.0, 1.5)
+    """Commanded forward velocity, m/s."""
+    vy: tuple[float, float] = (-0.6, 0.6)
+    """Commanded velocity to the left, m/s."""
+    yaw_rate: tuple[float, float] = (-1.0, 1.0)
+    """Commanded yaw rate, rad/s, counterclockwise positive."""
+    standing: float = 0.1
+    """Share of commands that ask to stand still, 0..1."""
+    action_scale: float = 0.4
+    """Joint offset from the standing pose for an action of 1, rad."""
+    action_clip: float = 5.0
+    """Actions are clipped to plus or minus this, for the motors and for the last-action observation alike."""
+    gait_frequency: float = 2.0
+    """Frequency of the reference trot, Hz."""
+    max_tilt: float = 60.0
+    """A trunk that leans more than this has fallen, degrees."""
+    min_height: float = 0.18
+    """A trunk whose center is lower than this has fallen, m."""
+    start_joint_noise: float = 0.1
+    """Largest offset of each joint from the standing pose at the start, rad."""
+    friction: tuple[float, float] = (0.4, 1.25)
+    """Sliding friction of the feet, drawn for each episode."""
+    observation_noise: float = 1.0
+    """Multiplies the sensor noise of the `policy` group; 0 switches it off."""
+    push_interval: float = 10.0
+    """Mean time between two pushes of a robot, s; they come at random."""
+    push_speed: float = 0.5
+    """Largest change of the horizontal velocity by a push, m/s along each axis; 0 switches it off."""
+    push_turn: float = 0.5
+    """Largest change of the angular velocity by a push, rad/s about each axis; 0 switches it off."""
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    """Weight of each reward term of `rewards.TERMS`; a term that is absent or zero is not computed."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            if entry.name in _BOUNDS:
+                _check(entry.name, getattr(self, entry.name), is_range=isinstance(entry.default, tuple))
+        for name, weight in self.weights.items():
+            if name not in TERMS:
+                raise ConfigError(f"no reward term is called {name!r}{did_you_mean(name, TERMS)}")
+            if not math.isfinite(weight):
+                raise ConfigError(f"weights.{name} is {weight}; it must be a finite number")
+
+    def steps(self, seconds: float) -> int:
+        """Control steps in `seconds`, rounded, at least 1."""
+        return max(1, round(seconds / CONTROL_DT))
+
+
+def _check(name: str, value: object, *, is_range: bool) -> None:
+    """Check one number, or both ends of a range, against `_BOUNDS`."""
+    low, high = _BOUNDS[name]
+    ends = value if is_range and isinstance(value, tuple | list) else (value,)
+    numbers = [end for end in ends if isinstance(end, int | float)]
+    if len(numbers) != (2 if is_range else 1) or len(ends) != len(numbers):
+        raise ConfigError(f"{name} is {value!r}; it must be {'a pair of numbers' if is_range else 'a number'}")
+    if not all(low <= number <= high for number in numbers):
+        raise ConfigError(f"{name} is {value}; it must lie between {low} and {high}")
+    if numbers[0] > numbers[-1]:
+        raise ConfigError(f"{name} is {value}; the first number must not be larger than the second")

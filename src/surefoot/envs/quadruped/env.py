@@ -1,0 +1,275 @@
+"""A quadruped that learns to walk where it is told."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from surefoot.envs.quadruped import observations, randomization
+from surefoot.envs.quadruped.commands import Commands
+from surefoot.envs.quadruped.config import CONTROL_DT, QuadrupedConfig
+from surefoot.envs.quadruped.physics import Physics
+from surefoot.envs.quadruped.rewards import weighted_terms
+from surefoot.envs.quadruped.robot import (
+    DEFAULT_POSE,
+    JOINT_LOWER,
+    JOINT_UPPER,
+    JOINTS,
+    NUM_JOINTS,
+    load_model,
+)
+from surefoot.envs.quadruped.state import State
+from surefoot.envs.quadruped.terminations import fallen
+from surefoot.envs.vec_env import VecEnv
+from surefoot.errors import ConfigError, NonFiniteError, ShapeError
+from surefoot.types import Extras, Observations
+
+
+class QuadrupedEnv(VecEnv):
+    """`N` Go1-class robots on flat ground, each with its own velocity command.
+
+    An action is twelve joint offsets from the standing pose, in units of `cfg.action_scale`. Observation groups:
+    `policy` `[N, 47]`, what a real robot measures (with noise), and `privileged` `[N, 13]`, for the critic. Both are
+    new tensors at every step. All randomness comes from one generator: the same seed gives the same numbers,
+    whatever the number of threads.
+
+    Velocities, in rewards and in measures, are those of the trunk at the end of the control step, in its own frame.
+
+    `extras["measures"]`: `vx_error`, `vy_error` (m/s), `yaw_rate_error` (rad/s), absolute errors from
+    `cfg.settle_seconds` after a command change on; `mechanical_power` (W), sum of |torque * joint velocity|;
+    `fall_rate`, 1 or 0 where an episode ended.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 256,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        cfg: QuadrupedConfig | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        """Build the simulations and start the first episodes.
+
+        Args:
+            num_envs: `N`, at least 1.
+            seed: of all randomness.
+            device: where tensors live; the physics runs on the CPU.
+            cfg: settings; None for the defaults.
+            num_threads: physics threads; None for one per available core.
+
+        Raises:
+            ConfigError: `num_envs` or `num_threads` is not positive.
+            MissingExtraError: MuJoCo is not installed.
+        """
+        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} is {value}; it must be at least 1")
+        self.cfg = cfg = QuadrupedConfig() if cfg is None else cfg
+        self.num_envs = num_envs
+        self.num_actions = NUM_JOINTS
+        self.device = torch.device(device)
+        self.max_episode_length = cfg.steps(cfg.episode_seconds)
+        self.episode_length_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
+
+        self._rng = np.random.default_rng(seed)
+        self.physics = Physics(load_model(), num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
+        self.commands = Commands(
+            num_envs, (cfg.vx, cfg.vy, cfg.yaw_rate), cfg.standing, cfg.steps(cfg.command_seconds), self._rng
+        )
+        self._phase = np.zeros(num_envs, dtype=np.float32)
+        self._action = np.zeros((num_envs, NUM_JOINTS), dtype=np.float32)
+        self._previous_action = np.zeros_like(self._action)
+        self._noise = cfg.observation_noise * observations.noise_amplitudes()
+        self._mirrors = _mirrors(self.device)
+        self._renderer = None
+        self._observations, _ = self.reset()
+
+    @property
+    def step_dt(self) -> float:
+        """Simulated seconds per step."""
+        return CONTROL_DT
+
+    def reset(self) -> tuple[Observations, Extras]:
+        """Start a new episode in every environment. The times of the next command changes are spread out."""
+        everyone = np.arange(self.num_envs)
+        self._start_episodes(everyone)
+        self.commands.draw(everyone, desynchronize=True)
+        self._observations = self._observe(self._state())
+        return self._observations, {}
+
+    def get_observations(self) -> Observations:
+        """Return the observations that the next action answers to."""
+        return self._observations
+
+    def step(self, actions: Tensor) -> tuple[Observations, Tensor, Tensor, Extras]:
+        """Advance every robot by one control step and reset those whose episode ended.
+
+        Args:
+            actions: `[N, 12]` joint offsets.
+
+        Returns:
+            Observations, rewards `[N]`, dones `[N]` bool, extras (see the class and `VecEnv`).
+
+        Raises:
+            NonFiniteError: an action is NaN or infinite.
+            ShapeError: the actions are not `[N, 12]`.
+        """
+        targets = self._joint_targets(actions)
+        self._push()
+        diverged = self.physics.step(targets)
+        self._advance_clocks()
+
+        state = self._state()
+        fell = diverged | fallen(state, max_tilt=math.radians(self.cfg.max_tilt), min_height=self.cfg.min_height)
+        time_outs = self._over_time() & ~fell
+        dones = fell | time_outs
+        rewards, log = self._rewards(state, diverged)
+        extras: Extras = {
+            "time_outs": self._tensor(time_outs),
+            "log": log,
+            "measures": self._measures(state, fell, dones),
+        }
+        if dones.any():
+            extras["final_obs"] = self._observe(state)
+
+        self.commands.advance()
+        self._start_episodes(np.flatnonzero(dones))
+        self._observations = self._observe(self._state())
+        return self._observations, rewards, self._tensor(dones), extras
+
+    def set_command(self, vx: float, vy: float, yaw_rate: float) -> None:
+        """Fix the command of every environment, from now on and across episodes (m/s, m/s, rad/s)."""
+        self.commands.fix(np.array([vx, vy, yaw_rate], dtype=np.float32))
+        self._observations = self._observe(self._state())
+
+    def mirror_observations(self, obs: Tensor, group: str) -> Tensor:
+        """Swap left and right in observations `[B, D]` of a group, `policy` or `privileged`."""
+        columns, signs = self._mirrors[group]
+        return obs[:, columns] * signs
+
+    def mirror_actions(self, actions: Tensor) -> Tensor:
+        """Swap left and right in actions `[B, 12]`."""
+        columns, signs = self._mirrors["action"]
+        return actions[:, columns] * signs
+
+    def render(self) -> np.ndarray:
+        """Return a picture of robot 0, `[height, width, 3]` uint8, with its commanded and actual velocity."""
+        if self._renderer is None:
+            from surefoot.envs.quadruped.render import Renderer
+
+            self._renderer = Renderer(self.physics.model)
+        return self._renderer.frame(self.physics.qpos[0], self.commands.values[0], self.physics.body_velocity[0])
+
+    def close(self) -> None:
+        """Release the renderer."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def _joint_targets(self, actions: Tensor) -> np.ndarray:
+        """Check and clip the actions, remember them, and turn them into joint positions `[N, 12]` (rad)."""
+        if actions.shape != (self.num_envs, NUM_JOINTS):
+            raise ShapeError(f"actions are {tuple(actions.shape)}; expected {(self.num_envs, NUM_JOINTS)}")
+        action = actions.detach().cpu().numpy()
+        if not np.isfinite(action).all():
+            row, column = np.argwhere(~np.isfinite(action))[0]
+            raise NonFiniteError(f"action of environment {row}, {JOINTS[column]}, is {action[row, column]}")
+        self._previous_action = self._action
+        self._action = np.clip(action, -self.cfg.action_clip, self.cfg.action_clip, dtype=np.float32)
+        return np.clip(DEFAULT_POSE + self.cfg.action_scale * self._action, JOINT_LOWER, JOINT_UPPER)
+
+    def _push(self) -> None:
+        """Kick some robots; the policy notices in its next observation."""
+        cfg = self.cfg
+        ids, kicks = randomization.pushes(
+            self.num_envs, CONTROL_DT / cfg.push_interval, cfg.push_speed, cfg.push_turn, self._rng
+        )
+        self.physics.qvel[ids, :6] += kicks
+
+    def _advance_clocks(self) -> None:
+        self.episode_length_buf += 1
+        self._phase = (self._phase + np.float32(CONTROL_DT * self.cfg.gait_frequency)) % np.float32(1.0)
+
+    def _over_time(self) -> np.ndarray:
+        """`[N]` bool. `episode_length_buf` alone decides, since trainers write to it to spread out the ends."""
+        return (self.episode_length_buf >= self.max_episode_length).cpu().numpy()
+
+    def _state(self) -> State:
+        physics = self.physics
+        return State(
+            base_height=physics.base_position[:, 2],
+            body_velocity=physics.body_velocity,
+            angular_velocity=physics.angular_velocity,
+            projected_gravity=physics.projected_gravity,
+            joint_position=physics.joint_position,
+            joint_velocity=physics.joint_velocity,
+            torque=physics.torque,
+            foot_height=physics.foot_height,
+            foot_velocity=physics.foot_velocity,
+            foot_contact=physics.foot_contact,
+            friction=physics.friction,
+            command=self.commands.values,
+            standing=self.commands.standing,
+            phase=self._phase,
+            action=self._action,
+            previous_action=self._previous_action,
+        )
+
+    def _rewards(self, state: State, diverged: np.ndarray) -> tuple[Tensor, dict[str, Tensor]]:
+        """Rewards `[N]`, zero where the simulation diverged, and the mean of each term per second."""
+        terms = weighted_terms(state, self.cfg.weights)
+        values = np.stack(list(terms.values())).astype(np.float32) * ~diverged
+        means = torch.from_numpy(values.mean(axis=1)).to(self.device)
+        log = {f"reward/{name}": mean for name, mean in zip(terms, means.unbind(), strict=True)}
+        return self._tensor(values.sum(axis=0) * np.float32(CONTROL_DT)), log
+
+    def _measures(self, state: State, fell: np.ndarray, dones: np.ndarray) -> dict[str, Tensor]:
+        settled = self.commands.age >= self.cfg.steps(self.cfg.settle_seconds)
+        velocity = np.column_stack((state.body_velocity[:, :2], state.angular_velocity[:, 2]))
+        errors = np.where(settled[:, None], np.abs(velocity - state.command), np.nan)
+        measures = {
+            "vx_error": errors[:, 0],
+            "vy_error": errors[:, 1],
+            "yaw_rate_error": errors[:, 2],
+            "mechanical_power": np.abs(state.torque * state.joint_velocity).sum(axis=1),
+            "fall_rate": np.where(dones, fell, np.nan).astype(np.float32),
+        }
+        return {name: self._tensor(values) for name, values in measures.items()}
+
+    def _start_episodes(self, ids: np.ndarray) -> None:
+        """Put robots `ids` back on their feet, each with its own friction, gait phase and command."""
+        if ids.size == 0:
+            return
+        self.physics.set_friction(ids, self._rng.uniform(*self.cfg.friction, size=len(ids)))
+        self.physics.place(ids, *randomization.start_states(len(ids), self.cfg.start_joint_noise, self._rng))
+        self.commands.draw(ids)
+        self.episode_length_buf[torch.from_numpy(ids).to(self.device)] = 0
+        self._phase[ids] = self._rng.random(len(ids))
+        self._action[ids] = 0.0
+        self._previous_action[ids] = 0.0
+
+    def _observe(self, state: State) -> dict[str, Tensor]:
+        """Both groups, as new tensors."""
+        policy = observations.policy_observation(state)
+        if self.cfg.observation_noise > 0.0:
+            uniform = self._rng.random(policy.shape, dtype=np.float32)
+            policy += self._noise * (2.0 * uniform - 1.0)
+        privileged = observations.privileged_observation(state)
+        return {"policy": self._tensor(policy), "privileged": self._tensor(privileged)}
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def _mirrors(device: torch.device) -> dict[str, tuple[Tensor, Tensor]]:
+    """Columns and signs of each observation group, and of the action, in the left-right mirror."""
+    mirrors = {group: observations.mirror_of(group) for group in observations.LAYOUT}
+    mirrors["action"] = observations.ACTION_MIRROR
+    return {
+        name: (torch.from_numpy(columns).to(device), torch.from_numpy(signs).to(device))
+        for name, (columns, signs) in mirrors.items()
+    }

@@ -1,0 +1,168 @@
+"""Gymnasium tasks: tuned settings for well-known environments, sensible ones for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from surefoot.algorithms import PPOConfig
+from surefoot.envs.gymnasium import GymnasiumEnv, find_environment, make_gymnasium
+from surefoot.models import ModelConfig
+from surefoot.runners.config import RunnerConfig
+from surefoot.tasks.registry import Task
+
+
+@dataclass(frozen=True)
+class GymOptions:
+    """How a Gymnasium environment is built; see `surefoot.envs.make_gymnasium`.
+
+    Attributes:
+        backend: how the copies are stepped.
+        workers: worker processes; None for one per core.
+        reward: "note" trains CartPole on the shaped reward; None on the environment's own.
+        action_mapping: what the numbers of a real-valued action mean.
+        kwargs: passed to the environment.
+    """
+
+    backend: Literal["auto", "vector_entry_point", "sync", "async", "envpool"] = "auto"
+    workers: int | None = None
+    reward: Literal["note"] | None = None
+    action_mapping: Literal["scale", "clip"] = "scale"
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that train one environment well.
+
+    Attributes:
+        num_envs: environments side by side.
+        train: settings of learning.
+    """
+
+    num_envs: int
+    train: RunnerConfig
+
+
+def gym_task(env_id: str) -> Task:
+    """The task for a Gymnasium id.
+
+    Raises:
+        TaskError: no environment of that id.
+    """
+    spec = find_environment(env_id)
+    preset = PRESETS[spec.id]() if spec.id in PRESETS else default_preset()
+    tuned = "tuned settings" if spec.id in PRESETS else "default settings"
+    return Task(
+        name=env_id,
+        summary=f"Gymnasium, {tuned}",
+        num_envs=preset.num_envs,
+        env_config=GymOptions(),
+        make_env=_maker(env_id),
+        train_config=preset.train,
+        torch_threads=1,  # small networks: a second thread costs more than it helps
+    )
+
+
+def _maker(env_id: str) -> Callable[[int, int, str, GymOptions, str | None], GymnasiumEnv]:
+    def make(num_envs: int, seed: int, device: str, cfg: GymOptions, view: str | None) -> GymnasiumEnv:
+        return make_gymnasium(
+            env_id,
+            num_envs,
+            seed=seed,
+            device=device,
+            workers=cfg.workers,
+            backend=cfg.backend,
+            render=view == "window",
+            render_mode="rgb_array" if view == "pictures" else None,
+            reward=cfg.reward,
+            action_mapping=cfg.action_mapping,
+            **cfg.kwargs,
+        )
+
+    return make
+
+
+def _network(*hidden_dims: int, **settings: Any) -> ModelConfig:
+    return ModelConfig(hidden_dims=hidden_dims, activation="tanh", **settings)
+
+
+def _preset(num_envs: int, steps: int, iterations: int, network: ModelConfig, algorithm: PPOConfig) -> Preset:
+    train = RunnerConfig(
+        num_steps_per_env=steps,
+        max_iterations=iterations,
+        save_interval=max(10, iterations // 20),
+        actor=network,
+        critic=network,
+        algorithm=algorithm,
+    )
+    return Preset(num_envs, train)
+
+
+def default_preset() -> Preset:
+    """For environments nobody tuned: normalized observations and values, a rate that follows the KL."""
+    network = _network(64, 64, obs_normalization=True, obs_clip=10.0, std_type="log")
+    return _preset(
+        num_envs=16,
+        steps=128,
+        iterations=500,
+        network=network,
+        algorithm=PPOConfig(
+            num_learning_epochs=10,
+            num_mini_batches=16,
+            entropy_coef=0.0,
+            learning_rate=3e-4,
+            schedule="linear",
+            max_grad_norm=0.5,
+            normalize_values=True,
+        ),
+    )
+
+
+def _cartpole() -> Preset:
+    return _preset(
+        num_envs=8,
+        steps=32,
+        iterations=390,  # 100,000 steps
+        network=_network(64, 64),
+        algorithm=PPOConfig(
+            num_learning_epochs=20,
+            num_mini_batches=1,
+            gamma=0.98,
+            lam=0.8,
+            value_loss_coef=0.5,
+            entropy_coef=0.0,
+            learning_rate=1e-3,
+            schedule="linear",
+            max_grad_norm=0.5,
+            use_clipped_value_loss=False,
+        ),
+    )
+
+
+def _pendulum() -> Preset:
+    return _preset(
+        num_envs=16,
+        steps=128,
+        iterations=100,
+        network=_network(64, 64, obs_normalization=True, std_type="log"),
+        algorithm=PPOConfig(
+            num_learning_epochs=10,
+            num_mini_batches=16,
+            gamma=0.9,
+            lam=0.95,
+            entropy_coef=0.0,
+            learning_rate=1e-3,
+            schedule="linear",
+            max_grad_norm=0.5,
+            normalize_values=True,
+        ),
+    )
+
+
+PRESETS: Mapping[str, Callable[[], Preset]] = {
+    "CartPole-v1": _cartpole,
+    "Pendulum-v1": _pendulum,
+}
+"""Gymnasium id -> its tuned settings."""

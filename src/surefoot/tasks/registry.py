@@ -1,0 +1,71 @@
+"""Task names: each stands for an environment and the settings that train it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from surefoot.errors import TaskError
+
+if TYPE_CHECKING:
+    from surefoot.envs.vec_env import VecEnv
+    from surefoot.runners.config import RunnerConfig
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to train.
+
+    Attributes:
+        name: what `surefoot train` is told.
+        summary: one line for `surefoot tasks`.
+        num_envs: how many environments train it unless told otherwise.
+        env_config: the environment's settings, a frozen dataclass.
+        make_env: `(num_envs, seed, device, env_config, view)` to the environment; `view` is None, "window" to
+            show it live or "pictures" to make `render()` work.
+        train_config: the settings of learning.
+        torch_threads: for networks and update; None for one per free core.
+    """
+
+    name: str
+    summary: str
+    num_envs: int
+    env_config: Any
+    make_env: Callable[[int, int, str, Any, str | None], VecEnv]
+    train_config: RunnerConfig
+    torch_threads: int | None = None
+
+
+OWN_TASKS: Mapping[str, str] = {"quadruped-flat": "surefoot.tasks.quadruped:quadruped_flat"}
+"""Surefoot's own tasks: name -> where the function lives that returns it."""
+
+
+def get_task(name: str) -> Task:
+    """Return Surefoot's own task of that name, or else the Gymnasium environment with that id.
+
+    Raises:
+        TaskError: nothing answers to `name`; the message says which names are near.
+        MissingExtraError: the task needs a package that is not installed.
+    """
+    if name in OWN_TASKS:
+        module, function = OWN_TASKS[name].split(":")
+        return getattr(import_module(module), function)()
+    near = difflib.get_close_matches(name, OWN_TASKS, cutoff=0.7)
+    if near:
+        raise TaskError(f"no task {name!r}; did you mean {near[0]!r}?")
+    from surefoot.tasks.gym import gym_task
+
+    try:
+        return gym_task(name)
+    except TaskError as error:
+        raise TaskError(f"{error} (Surefoot's own tasks: {', '.join(OWN_TASKS)})") from error
+
+
+def list_tasks() -> tuple[Task, ...]:
+    """Return Surefoot's own tasks and the Gymnasium environments with tuned settings."""
+    from surefoot.tasks.gym import PRESETS, gym_task
+
+    return (*map(get_task, OWN_TASKS), *map(gym_task, PRESETS))

@@ -1,0 +1,200 @@
+"""The command as users start it, on CartPole: train, resume, evaluate, film, report, and ways to go wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SHORT = ("--iterations", 2, "--num-envs", 4)
+
+
+def rows_of(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_one_line(done, code, *parts):
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("surefoot: error: ")
+    assert "Traceback" not in done.stdout + done.stderr
+    for part in parts:
+        assert str(part) in done.stderr
+
+
+def test_training_leaves_a_complete_run_folder(trained_run):
+    for name in ("config.yaml", "metrics.jsonl", "checkpoints", "run.json"):
+        assert (trained_run / name).exists()
+    assert list((trained_run / "checkpoints").iterdir())
+    assert [row["iteration"] for row in rows_of(trained_run)] == [1, 2]
+
+
+def test_training_says_what_to_do_next(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v1", *SHORT, "--run-dir", tmp_path / "a")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"surefoot evaluate {tmp_path / 'a'}" in done.stdout
+
+
+def test_evaluate_prints_one_json_document(surefoot, trained_run):
+    done = surefoot("evaluate", trained_run, "--episodes", 5, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    measures = json.loads(done.stdout)
+    assert measures["episodes"] == 5
+    assert measures["episode_return"] == pytest.approx(measures["episode_length"])  # CartPole pays 1 per step
+    assert 1 <= measures["episode_length"] <= 500
+
+
+def test_evaluation_repeats_itself_and_depends_on_the_seed(surefoot, trained_run):
+    def measure(*options):
+        return json.loads(surefoot("evaluate", trained_run, "--episodes", 5, "--json", *options).stdout)
+
+    assert measure() == measure()
+    assert measure() != measure("--seed", 1)
+
+
+def test_evaluate_prints_a_table(surefoot, trained_run):
+    done = surefoot("evaluate", trained_run, "--episodes", 2)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["episodes"]
+
+
+def test_play_writes_a_video_into_the_run(surefoot, run_copy):
+    done = surefoot("play", run_copy, "--seconds", 0.5)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == str(run_copy / "video.mp4")
+    assert (run_copy / "video.mp4").read_bytes()[4:8] == b"ftyp"
+
+
+def test_report_writes_a_page(surefoot, run_copy):
+    done = surefoot("report", run_copy)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "<html" in (run_copy / "report.html").read_text(encoding="utf-8")
+
+
+def test_resume_goes_on_where_the_run_stopped(surefoot, run_copy):
+    done = surefoot("train", "CartPole-v1", "--resume", run_copy, "--iterations", 4)
+    assert done.returncode == 0, done.stderr
+    assert [row["iteration"] for row in rows_of(run_copy)] == [1, 2, 3, 4]
+
+
+def test_second_run_in_the_same_folder_leaves_the_first_as_it_was(surefoot, run_copy):
+    before = (run_copy / "metrics.jsonl").read_bytes()
+    done = surefoot("train", "CartPole-v1", *SHORT, "--run-dir", run_copy)
+    assert_one_line(done, 2, run_copy)
+    assert (run_copy / "metrics.jsonl").read_bytes() == before
+
+
+def test_interrupted_training_leaves_a_run_that_can_be_evaluated(surefoot, tmp_path):
+    run = tmp_path / "interrupted"
+    script = "import sys; from surefoot.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "train", "CartPole-v1", "--seconds", "60", "--run-dir", str(run)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (run / "metrics.jsonl").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert "Traceback" not in out + err
+    assert surefoot("evaluate", run, "--episodes", 1, "--json").returncode == 0
+
+
+def test_unknown_task(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v", "--run-dir", tmp_path / "a")
+    assert_one_line(done, 2, "'CartPole-v'", "CartPole-v1")
+    assert not (tmp_path / "a").exists()
+
+
+def test_unknown_setting(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v1", "--set", "algorithm.gama=0.9", "--run-dir", tmp_path / "a")
+    assert_one_line(done, 2, "gama", "gamma")
+
+
+def test_setting_of_the_wrong_type(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v1", "--set", "algorithm.gamma=high", "--run-dir", tmp_path / "a")
+    assert_one_line(done, 2, "gamma", "high")
+
+
+def test_unknown_device(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v1", "--device", "abacus", "--run-dir", tmp_path / "a")
+    assert_one_line(done, 2, "abacus")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "play", "report"])
+def test_missing_run(command, surefoot, tmp_path):
+    assert_one_line(surefoot(command, tmp_path / "nothing"), 2, tmp_path / "nothing")
+
+
+def test_resume_of_a_missing_run(surefoot, tmp_path):
+    done = surefoot("train", "CartPole-v1", "--resume", tmp_path / "nothing")
+    assert_one_line(done, 2, tmp_path / "nothing")
+
+
+def test_run_folder_that_cannot_be_written(surefoot, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = surefoot("train", "CartPole-v1", *SHORT, "--run-dir", tmp_path / "file" / "run")
+    assert_one_line(done, 2, tmp_path / "file" / "run")
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04 looks like an archive"])
+def test_unreadable_checkpoint(content, surefoot, run_copy):
+    for path in (run_copy / "checkpoints").iterdir():
+        path.write_bytes(content)
+    assert_one_line(surefoot("evaluate", run_copy, "--episodes", 1), 2, run_copy / "checkpoints")
+
+
+def test_missing_checkpoint(surefoot, run_copy):
+    for path in (run_copy / "checkpoints").iterdir():
+        path.unlink()
+    assert_one_line(surefoot("evaluate", run_copy, "--episodes", 1), 2, run_copy)
+
+
+def test_video_that_cannot_be_written(surefoot, trained_run, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = surefoot("play", trained_run, "--seconds", 0.2, "--video", tmp_path / "file" / "video.mp4")
+    assert done.returncode in (1, 2)
+    assert_one_line(done, done.returncode, tmp_path / "file")
+
+
+def test_velocity_for_a_task_that_takes_none(surefoot, run_copy):
+    assert_one_line(
+        surefoot("play", run_copy, "--seconds", 0.2, "--command", 1, 0, 0), 2, "command", "CartPole-v1"
+    )
+
+
+def test_check_passes_on_a_sound_environment(surefoot):
+    done = surefoot("check", "CartPole-v1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CartPole-v1 keeps the environment contract" in done.stdout
+
+
+def test_tasks_lists_own_and_tuned_ones(surefoot):
+    done = surefoot("tasks", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"quadruped-flat", "CartPole-v1", "Pendulum-v1"} <= {
+        task["name"] for task in json.loads(done.stdout)
+    }
+    assert "quadruped-flat" in surefoot("tasks").stdout
+
+
+def test_doctor_finds_this_machine_and_no_change_since_the_run(surefoot, trained_run, tmp_path):
+    done = surefoot("doctor", trained_run, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    findings = json.loads(done.stdout)
+    assert findings["machine"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert findings["machine"]["cores"] >= 1
+    assert findings["changes"] == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_names_what_changed_since_the_run(surefoot, run_copy):
+    record = json.loads((run_copy / "run.json").read_text())
+    record["versions"]["torch"] = "1.0"
+    (run_copy / "run.json").write_text(json.dumps(record))
+    changes = json.loads(surefoot("doctor", run_copy, "--json").stdout)["changes"]
+    assert list(changes) == ["torch"]
+    assert changes["torch"]["run"] == "1.0"
