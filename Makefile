@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
-SOURCES := src tests benchmarks examples
+SOURCES := $(wildcard src tests benchmarks examples)
 
 # Every `make walk` gets a folder of its own; `runs/latest` points to the newest. RUN=... chooses one.
 ifndef RUN
@@ -63,4 +63,4 @@ format: $(STAMP)  ## rewrite the sources in the project's format
 
 clean:  ## remove .venv and caches; runs/ stays
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

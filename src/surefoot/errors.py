@@ -10,6 +10,9 @@ import difflib
 from collections.abc import Iterable
 
 
+_FEW = 20
+
+
 class SurefootError(Exception):
     """Base of all errors that carry advice for the user."""
 
@@ -56,7 +59,7 @@ class NonFiniteError(SurefootError):
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Name the closest of `choices`, or list them all when nothing is close.
+    """Name the closest of `choices`, or list them all when nothing is close and they are few.
 
     Returns a clause that starts with "; ", ready to append to an error message.
     """
@@ -64,4 +67,4 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
     if close:
         return f"; did you mean {' or '.join(map(repr, close))}?"
-    return f"; valid: {', '.join(choices)}"
+    return f"; valid: {', '.join(choices)}" if len(choices) <= _FEW else ""

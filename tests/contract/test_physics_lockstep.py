@@ -62,7 +62,7 @@ def test_friction_of_each_simulation_matters(reference):
 
 
 def test_placing_some_robots_leaves_the_others_untouched(inputs):
-    qpos, qvel, friction, targets = inputs
+    qpos, qvel, _, targets = inputs
     physics = Physics(load_model(), NUM_ENVS, control_dt=0.02, num_threads=2)
     physics.place(np.arange(NUM_ENVS), qpos, qvel)
     physics.step(targets[0])

@@ -141,6 +141,7 @@ def test_an_environment_that_cannot_be_trained_is_one_clear_line(env_id, message
     [
         ({"num_envs": 0}, "num_envs is 0"),
         ({"workers": 0}, "workers is 0"),
+        ({"seed": -1}, "seed is -1"),
         ({"backend": "threads"}, "unknown backend 'threads'; valid: async, auto, envpool, sync"),
         ({"backend": "async", "render_mode": "rgb_array"}, "cannot draw environment 0"),
         ({"gravity": 3}, "CartPole-v1 cannot be made with these settings: .*'gravity'"),

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from surefoot.config import from_mapping, to_mapping
 from surefoot.envs.quadruped import QuadrupedConfig, QuadrupedEnv
 from surefoot.errors import ConfigError
 
@@ -11,21 +12,27 @@ from surefoot.errors import ConfigError
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"episode_seconds": 0.0}, r"episode_seconds is 0\.0; it must lie between 0\.02 and 3600"),
-        ({"standing": 1.5}, r"standing is 1\.5; it must lie between 0\.0 and 1\.0"),
-        ({"action_scale": float("nan")}, r"action_scale is nan; it must lie between 0\.01 and 2\.0"),
-        ({"vx": (-9.0, 1.0)}, r"vx is \(-9\.0, 1\.0\); it must lie between -3\.0 and 3\.0"),
-        ({"vy": (0.6, -0.6)}, r"vy is \(0\.6, -0\.6\); the first number must not be larger"),
-        ({"vx": 1.0}, r"vx is 1\.0; it must be a pair of numbers"),
-        ({"min_height": (0.1, 0.2)}, r"min_height is \(0\.1, 0\.2\); it must be a number"),
-        ({"gait_frequency": "fast"}, r"gait_frequency is 'fast'; it must be a number"),
-        ({"weights": {"tork": 1.0}}, r"no reward term is called 'tork'; did you mean 'torque'"),
-        ({"weights": {"torque": float("inf")}}, r"weights\.torque is inf; it must be a finite number"),
+        (
+            {"episode_seconds": 0.0},
+            r"QuadrupedConfig.episode_seconds = 0\.0: expected a number from 0\.02 to 3600",
+        ),
+        ({"standing": 1.5}, r"standing = 1\.5: expected a number from 0 to 1"),
+        ({"action_scale": float("nan")}, r"action_scale = nan: expected a number from 0\.01 to 2"),
+        ({"vx": (-9.0, 1.0)}, r"vx = \(-9\.0, 1\.0\): expected a range \[low, high\] between -3 and 3"),
+        ({"vy": (0.6, -0.6)}, r"vy = \(0\.6, -0\.6\): expected a range"),
+        ({"friction": (0.4, 0.8, 1.0)}, r"friction = \(0\.4, 0\.8, 1\.0\): expected a range"),
+        ({"weights": {"tork": 1.0}}, r"no reward term 'tork'; did you mean 'torque'"),
+        ({"weights": {"torque": float("inf")}}, r"expected a finite number for 'torque'"),
     ],
 )
 def test_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         QuadrupedConfig(**settings)
+
+
+def test_survives_the_way_into_a_run_folder_and_back():
+    cfg = QuadrupedConfig(vx=(0.0, 1.0), weights={"track_velocity": 1.5, "torque": -2e-4})
+    assert from_mapping(QuadrupedConfig, to_mapping(cfg)) == cfg
 
 
 def test_frozen():

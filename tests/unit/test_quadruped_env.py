@@ -1,12 +1,16 @@
 """Episodes of the quadruped: how they start, end and are measured."""
 
+import dataclasses
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 
 from surefoot.envs.quadruped import QuadrupedConfig, QuadrupedEnv
 from surefoot.envs.quadruped.robot import DEFAULT_POSE, JOINT_LOWER, JOINT_UPPER
-from surefoot.errors import NonFiniteError, ShapeError
+from surefoot.errors import MissingExtraError, NonFiniteError, ShapeError
 
 QUIET = QuadrupedConfig(observation_noise=0.0, push_speed=0.0, push_turn=0.0, start_joint_noise=0.0)
 
@@ -30,13 +34,22 @@ def test_shapes_types_and_names():
     env = make()
     obs, extras = env.reset()
     assert extras == {}
-    assert {group: tuple(value.shape) for group, value in obs.items()} == {"policy": (4, 47), "privileged": (4, 13)}
+    assert {group: tuple(value.shape) for group, value in obs.items()} == {
+        "policy": (4, 47),
+        "privileged": (4, 13),
+    }
     obs, rewards, dones, extras = env.step(torch.zeros(4, 12))
     assert (rewards.shape, rewards.dtype) == ((4,), torch.float32)
     assert (dones.shape, dones.dtype) == ((4,), torch.bool)
     assert extras["time_outs"].dtype == torch.bool
     assert "final_obs" not in extras
-    assert set(extras["measures"]) == {"vx_error", "vy_error", "yaw_rate_error", "mechanical_power", "fall_rate"}
+    assert set(extras["measures"]) == {
+        "vx_error",
+        "vy_error",
+        "yaw_rate_error",
+        "mechanical_power",
+        "fall_rate",
+    }
     assert set(extras["log"]) == {f"reward/{name}" for name in env.cfg.weights}
     assert (env.num_actions, env.max_episode_length, env.step_dt) == (12, 1000, 0.02)
     assert all(value.dtype == torch.float32 for value in obs.values())
@@ -51,13 +64,13 @@ def test_reward_is_the_sum_of_the_logged_terms():
 
 
 def test_zero_action_stands_for_two_seconds():
-    """The motors are soft (25 N m/rad): under its weight the robot sinks below its start height, but stays up."""
-    env = make()
+    """The motors are soft (25 N m/rad): under its weight the robot settles well below its start height."""
+    env = make(cfg=dataclasses.replace(QUIET, friction=(0.8, 0.8)))
     env.set_command(0.0, 0.0, 0.0)
     for _ in range(100):
         _, _, dones, _ = env.step(torch.zeros(4, 12))
         assert not dones.any()
-    assert (env.physics.base_position[:, 2] > 0.18).all()
+    assert ((env.physics.base_position[:, 2] > 0.18) & (env.physics.base_position[:, 2] < 0.30)).all()
     assert (env.physics.projected_gravity[:, 2] < -0.95).all()
     assert env.physics.foot_contact.all()
 
@@ -78,7 +91,9 @@ def test_foot_friction_is_drawn_for_each_robot():
     friction = env.physics.batch.expand("geom_friction")
     feet = [env.physics.model.geom(leg).id for leg in ("FR", "FL", "RR", "RL")]
     assert (friction[:, feet, 0] == friction[:, feet[:1], 0]).all()
-    np.testing.assert_allclose([friction[:, feet, 0].min(), friction[:, feet, 0].max()], [0.4, 1.25], atol=0.02)
+    np.testing.assert_allclose(
+        [friction[:, feet, 0].min(), friction[:, feet, 0].max()], [0.4, 1.25], atol=0.02
+    )
 
 
 def test_time_limit_truncates_and_a_fall_terminates():
@@ -138,7 +153,9 @@ def test_building_an_environment_leaves_the_global_generators_alone():
     np.testing.assert_array_equal(before[1], np.random.get_state()[1])
 
 
-@pytest.mark.parametrize(("field", "value"), [("qpos", np.nan), ("qpos", 1e11), ("qvel", np.inf), ("qvel", 500.0)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("qpos", np.nan), ("qpos", 1e11), ("qvel", np.inf), ("qvel", 500.0)]
+)
 def test_case_K2_one_diverging_simulation_does_not_stop_the_others(field, value, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its warnings to a file here
     env, twin = make(), make()
@@ -191,7 +208,7 @@ def test_wrong_actions_are_named():
 
 
 def test_tracking_errors_start_a_second_after_a_command_change():
-    env = make()
+    env = make(cfg=dataclasses.replace(QUIET, friction=(0.8, 0.8)))
     env.set_command(0.4, 0.1, -0.3)
     for step in range(1, 60):
         _, _, dones, extras = env.step(torch.zeros(4, 12))
@@ -210,7 +227,7 @@ def test_tracking_errors_start_a_second_after_a_command_change():
 def test_pushes_kick_as_often_and_as_hard_as_asked():
     env = make(2000, QuadrupedConfig(push_interval=1.0, push_speed=0.3, push_turn=0.0))
     before = env.physics.qvel[:, :2].copy()
-    env._push()
+    env._push_some()
     kick = env.physics.qvel[:, :2] - before
     pushed = kick.any(axis=1)
     # One in 50 steps: 40 expected, standard deviation 6.3.
@@ -223,3 +240,16 @@ def test_set_command_shows_in_the_next_observation_and_survives_a_reset():
     env.set_command(0.9, 0.1, 0.2)
     env.reset()
     np.testing.assert_allclose(env.get_observations()["policy"][:, 6:9], [[0.9, 0.1, 0.2]] * 4, rtol=1e-6)
+
+
+def test_without_mujoco_the_extra_to_install_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(
+        MissingExtraError, match=r"mujoco.* is not installed: run `pip install 'surefoot\[sim\]'`"
+    ):
+        make()
+
+
+def test_importing_the_package_does_not_import_mujoco():
+    script = "import sys, surefoot.envs.quadruped; sys.exit('mujoco' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -50,7 +50,11 @@ def test_a_still_robot_told_to_stand_gets_all_rewards_and_no_penalty():
     [
         # Errors 0.3 and 0.4 m/s: exp(-(0.09 + 0.16) / 0.25) = exp(-1); the vertical part does not count.
         ("track_velocity", a_state(command=[[0.3, 0.5, 9.0]], body_velocity=[[0.0, 0.1, 5.0]]), math.exp(-1)),
-        ("track_yaw_rate", a_state(command=[[9.0, 9.0, 1.0]], angular_velocity=[[3.0, 3.0, 0.5]]), math.exp(-1)),
+        (
+            "track_yaw_rate",
+            a_state(command=[[9.0, 9.0, 1.0]], angular_velocity=[[3.0, 3.0, 0.5]]),
+            math.exp(-1),
+        ),
         # At phase 0.75 FL and RR are at the top of their swing, 0.08 m: two errors of 0.05 m give exp(-1).
         ("foot_trajectory", walking(phase=[0.75], foot_height=[[0.08, 0.05, 0.05, 0.08]]), math.exp(-1)),
         # At phase 0.25 FR and RL stand. RL is in the air and FL on the floor: two of four are right.
@@ -83,7 +87,10 @@ def test_term(term, state, expected):
 def test_terms_are_weighed_by_name_and_absent_or_zero_ones_left_out():
     state = a_state(angular_velocity=[[1.0, 2.0, 0.0]])
     weighted = rewards.weighted_terms(state, {"roll_pitch_rate": -0.5, "track_velocity": 2.0, "tilt": 0.0})
-    assert {name: value[0] for name, value in weighted.items()} == {"roll_pitch_rate": -2.5, "track_velocity": 2.0}
+    assert {name: value[0] for name, value in weighted.items()} == {
+        "roll_pitch_rate": -2.5,
+        "track_velocity": 2.0,
+    }
 
 
 def test_default_weights_name_all_terms():
@@ -92,7 +99,14 @@ def test_default_weights_name_all_terms():
 
 @pytest.mark.parametrize(
     ("degrees", "height", "falls"),
-    [(0, 0.30, False), (59, 0.30, False), (61, 0.30, True), (180, 0.30, True), (0, 0.181, False), (0, 0.179, True)],
+    [
+        (0, 0.30, False),
+        (59, 0.30, False),
+        (61, 0.30, True),
+        (180, 0.30, True),
+        (0, 0.181, False),
+        (0, 0.179, True),
+    ],
 )
 def test_fall(degrees, height, falls):
     lean = math.radians(degrees)
@@ -107,7 +121,9 @@ def test_diagonal_feet_move_together_half_a_period_apart():
 
 def test_swing_lifts_the_foot_smoothly_in_the_second_half():
     moving = np.array([False])
-    heights = [foot_clearance(np.array([p]), moving, 0.08)[0, 0] for p in (0.0, 0.25, 0.5, 0.625, 0.75, 0.875)]
+    heights = [
+        foot_clearance(np.array([p]), moving, 0.08)[0, 0] for p in (0.0, 0.25, 0.5, 0.625, 0.75, 0.875)
+    ]
     np.testing.assert_allclose(heights, [0, 0, 0, 0.04, 0.08, 0.04], atol=1e-7)
 
 

@@ -20,7 +20,9 @@ def test_mass_of_trunk_and_whole():
     assert MODEL.body_mass.sum() == pytest.approx(5.2 + 4 * (0.68 + 1.01 + 0.20))
 
 
-@pytest.mark.parametrize(("leg", "front", "left"), [("FR", 1, -1), ("FL", 1, 1), ("RR", -1, -1), ("RL", -1, 1)])
+@pytest.mark.parametrize(
+    ("leg", "front", "left"), [("FR", 1, -1), ("FL", 1, 1), ("RR", -1, -1), ("RL", -1, 1)]
+)
 def test_geometry_of_each_leg(leg, front, left):
     np.testing.assert_allclose(MODEL.body(f"{leg}_hip").pos, [0.188 * front, 0.047 * left, 0])
     np.testing.assert_allclose(MODEL.body(f"{leg}_thigh").pos, [0, 0.08 * left, 0])
@@ -49,7 +51,9 @@ def test_physics_options():
 
 
 def test_only_feet_collide_and_only_with_the_floor():
-    colliding = {MODEL.geom(i).name for i in range(MODEL.ngeom) if MODEL.geom_contype[i] | MODEL.geom_conaffinity[i]}
+    colliding = {
+        MODEL.geom(i).name for i in range(MODEL.ngeom) if MODEL.geom_contype[i] | MODEL.geom_conaffinity[i]
+    }
     assert colliding == {"floor", *robot.LEGS}
     kinds = {name: (MODEL.geom(name).contype[0], MODEL.geom(name).conaffinity[0]) for name in colliding}
     assert kinds.pop("floor") == (1, 0)

@@ -50,7 +50,15 @@ def robot_run(tmp_path):
     rows[50]["messages"] = ["KL is <high>"]
     run = write_rows(tmp_path / "robot & co", rows)
     (run / "run.json").write_text(
-        json.dumps({"task": "quadruped-flat", "seed": 7, "versions": {"torch": "2.9"}})
+        json.dumps(
+            {
+                "task": "quadruped-flat",
+                "seed": 7,
+                "git": None,
+                "command": ["train", "x"],
+                "versions": {"torch": "2.9"},
+            }
+        )
     )
     (run / "config.yaml").write_text("gamma: 0.95  # <discount>\n")
     (run / "evaluation.json").write_text(
@@ -119,7 +127,7 @@ def test_largest_reward_terms_are_chosen():
 
 
 def test_folder_without_metrics_is_refused(tmp_path):
-    with pytest.raises(RunFolderError, match="there is no run folder .*nowhere"):
+    with pytest.raises(RunFolderError, match=r"there is no run folder .*nowhere"):
         write_report(tmp_path / "nowhere")
     with pytest.raises(RunFolderError, match="holds no metrics"):
         plot_learning_curves(tmp_path)
@@ -129,7 +137,7 @@ def test_folder_without_metrics_is_refused(tmp_path):
 
 
 def test_picture_that_cannot_be_written_is_named(gym_run, tmp_path):
-    with pytest.raises(RunFolderError, match="cannot write .*picture.png"):
+    with pytest.raises(RunFolderError, match=r"cannot write .*picture\.png"):
         plot_learning_curves(gym_run, tmp_path / "missing" / "picture.png")
 
 
@@ -146,6 +154,8 @@ def test_page_of_a_robot_shows_all_that_the_folder_holds(robot_run):
     assert "<li>KL is &lt;high&gt;</li>" in html
     assert '<td>versions.torch</td><td class="number">2.9</td>' in html
     assert "<b>119</b><span>episode return</span>" in html
+    assert '<td>command</td><td class="number">train x</td>' in html
+    assert "None" not in html
     assert "0:36" in html  # training time
 
 

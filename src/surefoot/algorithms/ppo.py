@@ -81,6 +81,7 @@ class PPO(ActorCritic):
         metrics = {name: total / num_updates for name, total in sums.items()}
         metrics["explained_variance"] = explained_variance(rollout.values, rollout.returns)
         metrics["learning_rate"] = self.learning_rate.clone()
+        metrics |= self.actor.head.metrics()
         self._absorb(rollout)
         return metrics
 
@@ -121,7 +122,7 @@ class PPO(ActorCritic):
             "value_loss": critic_loss.detach(),
             "entropy": entropy.detach(),
             "kl": kl,
-            "clip_fraction": clip_fraction(ratio.detach(), cfg.clip_param),
+            "clip_fraction": clip_fraction(ratio[:size].detach(), cfg.clip_param),
             "gradient_norm": gradient_norm,
         }
 

@@ -78,8 +78,9 @@ class Train:
             loggers=self.logger,
             overrides=overrides,
         )
+        reason = "interruption" if result.stopped_by == "request" else result.stopped_by
         print_line(
-            f"Stopped by {result.stopped_by} after {result.iteration} iterations, {result.env_steps:,} steps "
+            f"Stopped by {reason} after {result.iteration} iterations, {result.env_steps:,} steps "
             f"and {result.seconds:.0f} s. Run folder: {result.run_dir}"
         )
         print_line(f"Next: surefoot evaluate {result.run_dir}  or  surefoot play {result.run_dir}")

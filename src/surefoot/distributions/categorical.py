@@ -21,7 +21,7 @@ class Categorical:
         ShapeError: the mask has another shape than the logits.
     """
 
-    __slots__ = ("_log_probs",)
+    __slots__ = ("_log_probs", "_logits")
 
     def __init__(self, logits: Tensor, mask: Tensor | None = None) -> None:
         if mask is not None:
@@ -29,12 +29,13 @@ class Categorical:
                 raise ShapeError(f"mask has shape {tuple(mask.shape)}, logits {tuple(logits.shape)}")
             # The lowest finite number, not -inf: exp() of it is exactly 0, yet 0 * log p stays 0, not NaN.
             logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+        self._logits = logits
         self._log_probs = torch.log_softmax(logits, dim=-1)
 
     @property
     def params(self) -> tuple[Tensor, ...]:
-        """Normalized log-probabilities `[B, n]`: valid logits, masks included."""
-        return (self._log_probs,)
+        """Logits `[B, n]`, masks included."""
+        return (self._logits,)
 
     @property
     def probs(self) -> Tensor:

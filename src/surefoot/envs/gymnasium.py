@@ -62,10 +62,13 @@ def make_gymnasium(
 
     Raises:
         TaskError: unknown id, backend or space, or a setting that the environment does not take.
+        EnvironmentContractError: an environment fails in its first reset.
         MissingExtraError: the environment needs a package that is not installed.
     """
     if num_envs < 1:
         raise TaskError(f"num_envs is {num_envs}; it must be at least 1")
+    if seed < 0:
+        raise TaskError(f"seed is {seed}; it must be at least 0")
     if workers is not None and workers < 1:
         raise TaskError(f"workers is {workers}; it must be at least 1")
     spec = find_environment(env_id)
@@ -148,7 +151,7 @@ class GymnasiumEnv(VecEnv):
     def reset(self) -> tuple[Observations, Extras]:
         """Start a new episode in every environment. The seed is not applied again."""
         self._observations = self._to_groups(self.envs.reset()[0])
-        self.episode_length_buf.zero_()
+        self.episode_length_buf = torch.zeros_like(self.episode_length_buf)
         return self._observations, {}
 
     def get_observations(self) -> Observations:

@@ -86,17 +86,14 @@ class WorkerVectorEnv(VectorEnv):
         """Start a new episode in every environment."""
         if isinstance(seed, int):
             seed = [seed + index for index in range(self.num_envs)]
-        for pipe, share in zip(self._pipes, self.shares, strict=True):
-            self._send(pipe, ("reset", {"seed": seed and list(seed[share]), "options": options}))
-        return np.concatenate(self._receive_all("died in reset")), {}
+        seeds = [seed and list(seed[share]) for share in self.shares]
+        return np.concatenate(self._ask("reset", [{"seed": part, "options": options} for part in seeds])), {}
 
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Step all workers at once."""
-        for pipe, share in zip(self._pipes, self.shares, strict=True):
-            self._send(pipe, ("step", actions[share]))
-        results = self._receive_all("died in step")
+        results = self._ask("step", [actions[share] for share in self.shares])
         observations, rewards, terminated, truncated, final = zip(*results, strict=True)
         ended = np.concatenate(terminated) | np.concatenate(truncated)
         info: dict[str, Any] = {}
@@ -128,15 +125,17 @@ class WorkerVectorEnv(VectorEnv):
             pipe.close()
         self._pipes, self._processes = [], []
 
-    def _send(self, pipe: Connection, message: tuple[str, Any]) -> None:
-        # A worker that died is reported by _receive_all, which knows why.
-        with contextlib.suppress(OSError):
-            pipe.send(message)
+    def _ask(self, verb: str, arguments: list[Any]) -> list[Any]:
+        """Send one message to each worker and return their answers."""
+        if self.closed:
+            raise EnvironmentContractError(f"{self.name}: the environment is closed")
+        for pipe, argument in zip(self._pipes, arguments, strict=True):
+            with contextlib.suppress(OSError):  # a worker that died is reported below
+                pipe.send((verb, argument))
+        return self._receive_all(f"died in {verb}")
 
     def _receive_all(self, failure: str) -> list[Any]:
         """Collect one answer per worker; on the first failure stop them all and raise."""
-        if self.closed:
-            raise EnvironmentContractError(f"{self.name}: the environment is closed")
         try:
             answers = [pipe.recv() for pipe in self._pipes]
         except (EOFError, OSError) as error:

@@ -6,12 +6,13 @@ same `step` already belongs to the next episode (same-step autoreset).
 
 `extras` may hold:
 
-| key | value | meaning |
-|---|---|---|
-| `time_outs` | `[N]` bool | the episode was cut by a time limit and did not end in a terminal state |
-| `final_obs` | group -> `[N, D]` | the true last observation; read only in rows where an episode ended |
-| `log` | name -> 0-d tensor or float | averaged over the iteration and logged, such as `reward/slip` |
-| `measures` | name -> `[N]` float, NaN where nothing was measured | quantities in physical units, averaged over their finite entries, in training and evaluation |
+- `time_outs`: `[N]` bool, the episode was cut by a time limit and did not end in a terminal state.
+- `final_obs`: group -> `[N, D]`, the true last observation; read only in rows where an episode ended, and
+  needed only in steps where one did.
+- `true_rewards`: `[N]`, what episode returns are counted in, where `rewards` are shaped for learning.
+- `log`: name -> 0-d tensor or float, averaged over the iteration and logged, such as `reward/foot_slip`.
+- `measures`: name -> `[N]` float, NaN where nothing was measured: quantities in physical units, averaged
+  over their finite entries, in training and in evaluation.
 
 The rule for an end is: bootstrap from the value of `final_obs` if `time_outs`, from nothing otherwise; in
 both cases the advantage recursion stops there.

@@ -70,14 +70,14 @@ def normalize_advantages(advantages: Tensor) -> Tensor:
     """Shift to mean 0 and scale to (sample) standard deviation 1 over all elements.
 
     One sample, or samples that are equal up to rounding, carry no preference: they give zeros, never NaN.
+    NaN among them is passed on, not hidden.
     """
     if advantages.numel() < 2:
         return torch.zeros_like(advantages)
     std, mean = torch.std_mean(advantages)
     # Below this spread the differences are rounding errors of the mean, not information.
-    informative = std > 1e-6 * advantages.abs().amax()
-    normalized = (advantages - mean) / (std + 1e-8)
-    return torch.where(informative, normalized, torch.zeros_like(normalized))
+    equal = std <= 1e-6 * advantages.abs().amax()
+    return ((advantages - mean) / (std + 1e-8)).masked_fill(equal, 0.0)
 
 
 def _check_shape(name: str, tensor: Tensor, expected: torch.Size) -> None:

@@ -68,7 +68,7 @@ class EpisodeMeter:
         valid = torch.arange(self.window, device=filled.device) < filled
         sums = [(buffer[:-1] * valid).sum().double() for buffer in (self._returns, self._lengths)]
         finished, total_return, total_length = torch.stack([self._finished.double(), *sums]).tolist()
-        summary = {"episodes": finished - self._reported}
+        summary: dict[str, float] = {"episodes": int(finished) - self._reported}
         self._reported = int(finished)
         if finished:
             count = min(finished, self.window)

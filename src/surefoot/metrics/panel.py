@@ -57,11 +57,9 @@ def render(state: RunState, columns: int, rows: int | None = None) -> Panel:
         lines = (
             top + _without_gaps(_reward_lines(state.latest, width, room - len(top) - len(bottom))) + bottom
         )
-    for line in lines:
-        line.truncate(width, overflow="ellipsis")
     iteration = state.latest.get("iteration")
     return Panel(
-        Text("\n", no_wrap=True).join(lines),
+        Text("\n", no_wrap=True, overflow="ellipsis").join(lines),
         title=Text(state.title, style="bold"),
         title_align="left",
         subtitle=Text("starting" if iteration is None else f"iteration {iteration:,.0f}"),

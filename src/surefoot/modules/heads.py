@@ -41,6 +41,10 @@ class PolicyHead(Head):
     output_gain = 0.01
     distribution_type: Callable[..., Distribution]
 
+    def metrics(self) -> dict[str, Tensor]:
+        """What is worth logging about the head, name -> 0-d tensor."""
+        return {}
+
 
 class GaussianHead(PolicyHead):
     """A Gaussian whose mean is the input and whose standard deviation is a learned vector.
@@ -78,6 +82,11 @@ class GaussianHead(PolicyHead):
             return _clamp_value_keep_gradient(self.std_param, *self.std_range)
         low, high = (math.log(bound) for bound in self.std_range)
         return _clamp_value_keep_gradient(self.std_param, low, high).exp()
+
+    @torch.no_grad()
+    def metrics(self) -> dict[str, Tensor]:
+        """`action_std`, averaged over the action dimensions."""
+        return {"action_std": self.std.mean()}
 
     def forward(self, mean: Tensor) -> Gaussian:
         """Read `[B, A]` as the mean."""
@@ -140,4 +149,4 @@ class ValueHead(Head):
 
 
 def _clamp_value_keep_gradient(x: Tensor, low: float, high: float) -> Tensor:
-    return x + (x.clamp(low, high) - x).detach()
+    return x.clamp(low, high).detach() + (x - x.detach())  # the bracket is 0, its gradient 1

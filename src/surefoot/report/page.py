@@ -131,8 +131,9 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str,
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", str(value)
+        elif value is not None:
+            words = value if isinstance(value, list) else [value]
+            yield f"{prefix}{name}", " ".join(map(str, words))
 
 
 def _section(title: str, body: str) -> str:

@@ -15,6 +15,7 @@ from surefoot.config import from_mapping, to_mapping
 from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import CheckpointError, ConfigError
 from surefoot.extensions import SymmetryAugmentation
+from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
 from surefoot.models import build_actor, build_critic
@@ -65,6 +66,7 @@ class OnPolicyRunner:
         self.progress = Progress()
         self.episodes = EpisodeMeter(env.num_envs, self.device)
         self._means = MeanMeter(self.device)
+        self._health = HealthCheck(self.cfg.algorithm.desired_kl)
         self._timers = Timers()
         self._stop_requested = False
         self._obs: Observations | None = None
@@ -77,8 +79,8 @@ class OnPolicyRunner:
         samples = cfg.num_steps_per_env * self.env.num_envs
         if cfg.algorithm.num_mini_batches > samples:
             raise ConfigError(
-                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} samples of "
-                f"a rollout: {cfg.num_steps_per_env} steps x {self.env.num_envs} environments"
+                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "
+                f"samples of a rollout: {cfg.num_steps_per_env} steps x {self.env.num_envs} environments"
             )
         # Weights come from the run's seed alone; the caller's random state is left as it was.
         with torch.random.fork_rng(devices=[]):
@@ -187,7 +189,7 @@ class OnPolicyRunner:
             "iteration": self.progress.iterations,
             "env_steps": self.progress.env_steps,
             "seconds": self.progress.seconds,
-            "progress": budget.share_used(self.progress),
+            **({"progress": share} if (share := budget.share_used(self.progress)) > 0 else {}),
             **times,
             "steps_per_second": self.cfg.num_steps_per_env * self.env.num_envs / sum(times.values()),
             **self.episodes.summary(),
@@ -196,6 +198,8 @@ class OnPolicyRunner:
         }
         for logger in self.loggers:
             logger.write(row)
+        for warning in self._health.check(row):
+            self._message(warning)
 
     def _message(self, text: str) -> None:
         for logger in self.loggers:

@@ -161,8 +161,70 @@ def _pendulum() -> Preset:
     )
 
 
+def _acrobot() -> Preset:
+    return _preset(
+        num_envs=16,
+        steps=128,
+        iterations=100,
+        network=_network(64, 64, obs_normalization=True),
+        algorithm=PPOConfig(
+            num_learning_epochs=10,
+            num_mini_batches=8,
+            lam=0.94,
+            entropy_coef=0.0,
+            learning_rate=1e-3,
+            schedule="linear",
+            max_grad_norm=0.5,
+            normalize_values=True,
+        ),
+    )
+
+
+def _mountain_car_continuous() -> Preset:
+    return _preset(
+        num_envs=16,
+        steps=256,
+        iterations=50,
+        network=_network(64, 64, obs_normalization=True, init_std=2.0, std_type="log"),
+        algorithm=PPOConfig(
+            num_learning_epochs=10,
+            num_mini_batches=8,
+            gamma=0.999,
+            lam=0.98,
+            entropy_coef=0.0,
+            learning_rate=1e-3,
+            schedule="linear",
+            max_grad_norm=0.5,
+            normalize_values=True,
+        ),
+    )
+
+
+def _lunar_lander() -> Preset:
+    return _preset(
+        num_envs=16,
+        steps=256,
+        iterations=250,
+        network=_network(64, 64, obs_normalization=True),
+        algorithm=PPOConfig(
+            num_learning_epochs=6,
+            num_mini_batches=16,
+            gamma=0.995,
+            lam=0.98,
+            entropy_coef=0.01,
+            learning_rate=1e-3,
+            schedule="linear",
+            max_grad_norm=0.5,
+            normalize_values=True,
+        ),
+    )
+
+
 PRESETS: Mapping[str, Callable[[], Preset]] = {
     "CartPole-v1": _cartpole,
     "Pendulum-v1": _pendulum,
+    "Acrobot-v1": _acrobot,
+    "MountainCarContinuous-v0": _mountain_car_continuous,
+    "LunarLander-v3": _lunar_lander,
 }
 """Gymnasium id -> its tuned settings."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from surefoot.errors import TaskError
+from surefoot.errors import MissingExtraError, TaskError, did_you_mean
 
 if TYPE_CHECKING:
     from surefoot.envs.vec_env import VecEnv
@@ -53,19 +54,24 @@ def get_task(name: str) -> Task:
     if name in OWN_TASKS:
         module, function = OWN_TASKS[name].split(":")
         return getattr(import_module(module), function)()
-    near = difflib.get_close_matches(name, OWN_TASKS, cutoff=0.7)
-    if near:
-        raise TaskError(f"no task {name!r}; did you mean {near[0]!r}?")
-    from surefoot.tasks.gym import gym_task
+    if difflib.get_close_matches(name, OWN_TASKS, cutoff=0.7):  # known without Gymnasium
+        raise TaskError(f"no task {name!r}{did_you_mean(name, OWN_TASKS)}")
+    from surefoot.tasks.gym import PRESETS, gym_task
 
     try:
         return gym_task(name)
     except TaskError as error:
-        raise TaskError(f"{error} (Surefoot's own tasks: {', '.join(OWN_TASKS)})") from error
+        raise TaskError(f"no task {name!r}{did_you_mean(name, [*OWN_TASKS, *PRESETS])}") from error
 
 
 def list_tasks() -> tuple[Task, ...]:
-    """Return Surefoot's own tasks and the Gymnasium environments with tuned settings."""
-    from surefoot.tasks.gym import PRESETS, gym_task
+    """Return Surefoot's own tasks and the tuned Gymnasium ids, as far as their packages are installed."""
+    found: list[Task] = []
+    for name in OWN_TASKS:
+        with suppress(MissingExtraError):
+            found.append(get_task(name))
+    with suppress(MissingExtraError):
+        from surefoot.tasks.gym import PRESETS, gym_task
 
-    return (*map(get_task, OWN_TASKS), *map(gym_task, PRESETS))
+        found.extend(map(gym_task, PRESETS))
+    return tuple(found)

@@ -332,7 +332,7 @@ def _make_loggers(
         if name == "tensorboard":
             from surefoot.metrics.tensorboard import TensorBoardLogger
 
-            loggers.append(TensorBoardLogger(folder.path))
+            loggers.append(TensorBoardLogger(folder.path, resumed_at))
         elif name != "jsonl":
             raise ConfigError(f"unknown logger {name!r}; valid: tensorboard")
     if console:

@@ -44,7 +44,7 @@ class Commands:
     @property
     def standing(self) -> np.ndarray:
         """`[N]` bool, the command is exactly zero."""
-        return ~self.values.any(axis=1)
+        return (self.values == 0.0).all(axis=1)  # pyright: ignore[reportReturnType]
 
     def fix(self, command: np.ndarray) -> None:
         """Give every environment the same `[3]` command, from now on."""
@@ -55,7 +55,8 @@ class Commands:
     def draw(self, ids: np.ndarray, *, desynchronize: bool = False) -> None:
         """New commands for environments `ids`.
 
-        With `desynchronize` the time to the next change is random, so that not all environments change at once.
+        With `desynchronize` the time to the next change is random, so that not all environments change at
+        once.
         """
         if self._fixed is not None:
             self.values[ids] = self._fixed

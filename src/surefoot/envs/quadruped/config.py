@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
+from surefoot.config import require
 from surefoot.envs.quadruped.rewards import TERMS, WEIGHTS
 from surefoot.errors import ConfigError, did_you_mean
 
@@ -83,28 +84,21 @@ class QuadrupedConfig:
     """Weight of each reward term of `rewards.TERMS`; a term that is absent or zero is not computed."""
 
     def __post_init__(self) -> None:
-        for entry in fields(self):
-            if entry.name in _BOUNDS:
-                _check(entry.name, getattr(self, entry.name), is_range=isinstance(entry.default, tuple))
+        """Refuse values out of range; NaN is out of every range."""
+        for name, (low, high) in _BOUNDS.items():
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                valid = len(value) == 2 and low <= value[0] <= value[1] <= high
+                require(self, name, valid, f"a range [low, high] between {low:g} and {high:g}")
+            else:
+                require(self, name, low <= value <= high, f"a number from {low:g} to {high:g}")
         for name, weight in self.weights.items():
             if name not in TERMS:
-                raise ConfigError(f"no reward term is called {name!r}{did_you_mean(name, TERMS)}")
-            if not math.isfinite(weight):
-                raise ConfigError(f"weights.{name} is {weight}; it must be a finite number")
+                raise ConfigError(
+                    f"QuadrupedConfig.weights: no reward term {name!r}{did_you_mean(name, TERMS)}"
+                )
+            require(self, "weights", math.isfinite(weight), f"a finite number for {name!r}")
 
     def steps(self, seconds: float) -> int:
         """Control steps in `seconds`, rounded, at least 1."""
         return max(1, round(seconds / CONTROL_DT))
-
-
-def _check(name: str, value: object, *, is_range: bool) -> None:
-    """Check one number, or both ends of a range, against `_BOUNDS`."""
-    low, high = _BOUNDS[name]
-    ends = value if is_range and isinstance(value, tuple | list) else (value,)
-    numbers = [end for end in ends if isinstance(end, int | float)]
-    if len(numbers) != (2 if is_range else 1) or len(ends) != len(numbers):
-        raise ConfigError(f"{name} is {value!r}; it must be {'a pair of numbers' if is_range else 'a number'}")
-    if not all(low <= number <= high for number in numbers):
-        raise ConfigError(f"{name} is {value}; it must lie between {low} and {high}")
-    if numbers[0] > numbers[-1]:
-        raise ConfigError(f"{name} is {value}; the first number must not be larger than the second")

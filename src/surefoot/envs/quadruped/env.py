@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,7 +12,8 @@ from torch import Tensor
 from surefoot.envs.quadruped import observations, randomization
 from surefoot.envs.quadruped.commands import Commands
 from surefoot.envs.quadruped.config import CONTROL_DT, QuadrupedConfig
-from surefoot.envs.quadruped.physics import Physics
+from surefoot.envs.quadruped.measures import measures
+from surefoot.envs.quadruped.mirror import Mirror
 from surefoot.envs.quadruped.rewards import weighted_terms
 from surefoot.envs.quadruped.robot import (
     DEFAULT_POSE,
@@ -27,20 +29,23 @@ from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import ConfigError, NonFiniteError, ShapeError
 from surefoot.types import Extras, Observations
 
+if TYPE_CHECKING:
+    from surefoot.envs.quadruped.render import Renderer
+
 
 class QuadrupedEnv(VecEnv):
     """`N` Go1-class robots on flat ground, each with its own velocity command.
 
-    An action is twelve joint offsets from the standing pose, in units of `cfg.action_scale`. Observation groups:
-    `policy` `[N, 47]`, what a real robot measures (with noise), and `privileged` `[N, 13]`, for the critic. Both are
-    new tensors at every step. All randomness comes from one generator: the same seed gives the same numbers,
-    whatever the number of threads.
+    An action is twelve joint offsets from the standing pose, in units of `cfg.action_scale`. Observation
+    groups: `policy` `[N, 47]`, what a real robot measures (with noise), and `privileged` `[N, 13]`, for the
+    critic. Both are new tensors at every step. All randomness comes from one generator: the same seed gives
+    the same numbers, whatever the number of threads.
 
-    Velocities, in rewards and in measures, are those of the trunk at the end of the control step, in its own frame.
+    Velocities, in rewards and in measures, are those of the trunk at the end of the control step, in its
+    own frame.
 
-    `extras["measures"]`: `vx_error`, `vy_error` (m/s), `yaw_rate_error` (rad/s), absolute errors from
-    `cfg.settle_seconds` after a command change on; `mechanical_power` (W), sum of |torque * joint velocity|;
-    `fall_rate`, 1 or 0 where an episode ended.
+    `extras["measures"]` is described in `measures.py`; tracking errors count from `cfg.settle_seconds` after
+    a command change or a start.
     """
 
     def __init__(
@@ -68,15 +73,20 @@ class QuadrupedEnv(VecEnv):
         for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name} is {value}; it must be at least 1")
-        self.cfg = cfg = QuadrupedConfig() if cfg is None else cfg
+        cfg = QuadrupedConfig() if cfg is None else cfg
+        self.cfg: QuadrupedConfig = cfg  # pyright: ignore[reportIncompatibleVariableOverride]
         self.num_envs = num_envs
         self.num_actions = NUM_JOINTS
         self.device = torch.device(device)
         self.max_episode_length = cfg.steps(cfg.episode_seconds)
+        self._settle_steps = round(cfg.settle_seconds / CONTROL_DT)
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
 
+        model = load_model()  # before the next line, since it says what to do where MuJoCo is missing
+        from surefoot.envs.quadruped.physics import Physics
+
         self._rng = np.random.default_rng(seed)
-        self.physics = Physics(load_model(), num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
+        self.physics = Physics(model, num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
         self.commands = Commands(
             num_envs, (cfg.vx, cfg.vy, cfg.yaw_rate), cfg.standing, cfg.steps(cfg.command_seconds), self._rng
         )
@@ -84,8 +94,8 @@ class QuadrupedEnv(VecEnv):
         self._action = np.zeros((num_envs, NUM_JOINTS), dtype=np.float32)
         self._previous_action = np.zeros_like(self._action)
         self._noise = cfg.observation_noise * observations.noise_amplitudes()
-        self._mirrors = _mirrors(self.device)
-        self._renderer = None
+        self._mirror = Mirror(self.device)
+        self._renderer: Renderer | None = None
         self._observations, _ = self.reset()
 
     @property
@@ -119,19 +129,22 @@ class QuadrupedEnv(VecEnv):
             ShapeError: the actions are not `[N, 12]`.
         """
         targets = self._joint_targets(actions)
-        self._push()
+        self._push_some()
         diverged = self.physics.step(targets)
         self._advance_clocks()
 
         state = self._state()
-        fell = diverged | fallen(state, max_tilt=math.radians(self.cfg.max_tilt), min_height=self.cfg.min_height)
+        fell = diverged | fallen(
+            state, max_tilt=math.radians(self.cfg.max_tilt), min_height=self.cfg.min_height
+        )
         time_outs = self._over_time() & ~fell
         dones = fell | time_outs
         rewards, log = self._rewards(state, diverged)
+        measured = measures(state, self.commands.age >= self._settle_steps, fell, dones)
         extras: Extras = {
             "time_outs": self._tensor(time_outs),
             "log": log,
-            "measures": self._measures(state, fell, dones),
+            "measures": {name: self._tensor(values) for name, values in measured.items()},
         }
         if dones.any():
             extras["final_obs"] = self._observe(state)
@@ -148,27 +161,21 @@ class QuadrupedEnv(VecEnv):
 
     def mirror_observations(self, obs: Tensor, group: str) -> Tensor:
         """Swap left and right in observations `[B, D]` of a group, `policy` or `privileged`."""
-        columns, signs = self._mirrors[group]
-        return obs[:, columns] * signs
+        return self._mirror.observations(obs, group)
 
     def mirror_actions(self, actions: Tensor) -> Tensor:
         """Swap left and right in actions `[B, 12]`."""
-        columns, signs = self._mirrors["action"]
-        return actions[:, columns] * signs
+        return self._mirror.actions(actions)
 
     def render(self) -> np.ndarray:
         """Return a picture of robot 0, `[height, width, 3]` uint8, with its commanded and actual velocity."""
         if self._renderer is None:
             from surefoot.envs.quadruped.render import Renderer
 
-            self._renderer = Renderer(self.physics.model)
-        return self._renderer.frame(self.physics.qpos[0], self.commands.values[0], self.physics.body_velocity[0])
-
-    def close(self) -> None:
-        """Release the renderer."""
-        if self._renderer is not None:
-            self._renderer.close()
-            self._renderer = None
+            self._renderer = Renderer()
+        return self._renderer.frame(
+            self.physics.qpos[0], self.commands.values[0], self.physics.body_velocity[0]
+        )
 
     def _joint_targets(self, actions: Tensor) -> np.ndarray:
         """Check and clip the actions, remember them, and turn them into joint positions `[N, 12]` (rad)."""
@@ -182,7 +189,7 @@ class QuadrupedEnv(VecEnv):
         self._action = np.clip(action, -self.cfg.action_clip, self.cfg.action_clip, dtype=np.float32)
         return np.clip(DEFAULT_POSE + self.cfg.action_scale * self._action, JOINT_LOWER, JOINT_UPPER)
 
-    def _push(self) -> None:
+    def _push_some(self) -> None:
         """Kick some robots; the policy notices in its next observation."""
         cfg = self.cfg
         ids, kicks = randomization.pushes(
@@ -195,7 +202,7 @@ class QuadrupedEnv(VecEnv):
         self._phase = (self._phase + np.float32(CONTROL_DT * self.cfg.gait_frequency)) % np.float32(1.0)
 
     def _over_time(self) -> np.ndarray:
-        """`[N]` bool. `episode_length_buf` alone decides, since trainers write to it to spread out the ends."""
+        """`[N]` bool. `episode_length_buf` alone decides, since trainers write to it to spread the ends."""
         return (self.episode_length_buf >= self.max_episode_length).cpu().numpy()
 
     def _state(self) -> State:
@@ -227,19 +234,6 @@ class QuadrupedEnv(VecEnv):
         log = {f"reward/{name}": mean for name, mean in zip(terms, means.unbind(), strict=True)}
         return self._tensor(values.sum(axis=0) * np.float32(CONTROL_DT)), log
 
-    def _measures(self, state: State, fell: np.ndarray, dones: np.ndarray) -> dict[str, Tensor]:
-        settled = self.commands.age >= self.cfg.steps(self.cfg.settle_seconds)
-        velocity = np.column_stack((state.body_velocity[:, :2], state.angular_velocity[:, 2]))
-        errors = np.where(settled[:, None], np.abs(velocity - state.command), np.nan)
-        measures = {
-            "vx_error": errors[:, 0],
-            "vy_error": errors[:, 1],
-            "yaw_rate_error": errors[:, 2],
-            "mechanical_power": np.abs(state.torque * state.joint_velocity).sum(axis=1),
-            "fall_rate": np.where(dones, fell, np.nan).astype(np.float32),
-        }
-        return {name: self._tensor(values) for name, values in measures.items()}
-
     def _start_episodes(self, ids: np.ndarray) -> None:
         """Put robots `ids` back on their feet, each with its own friction, gait phase and command."""
         if ids.size == 0:
@@ -263,13 +257,3 @@ class QuadrupedEnv(VecEnv):
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
-
-
-def _mirrors(device: torch.device) -> dict[str, tuple[Tensor, Tensor]]:
-    """Columns and signs of each observation group, and of the action, in the left-right mirror."""
-    mirrors = {group: observations.mirror_of(group) for group in observations.LAYOUT}
-    mirrors["action"] = observations.ACTION_MIRROR
-    return {
-        name: (torch.from_numpy(columns).to(device), torch.from_numpy(signs).to(device))
-        for name, (columns, signs) in mirrors.items()
-    }

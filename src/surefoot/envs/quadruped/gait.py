@@ -1,8 +1,8 @@
 """The reference trot: when each foot should be in the air, and how high.
 
-One phase in [0, 1) drives all four feet. Diagonal pairs move together, the second pair half a period after the
-first, so that the left-right mirror image of the trot is the same trot half a period later. A foot stands for the
-first half of its own cycle and swings for the second.
+One phase in [0, 1) drives all four feet. Diagonal pairs move together, the second pair half a period after
+the first, so that the left-right mirror image of the trot is the same trot half a period later. A foot
+stands for the first half of its own cycle and swings for the second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def stance_schedule(phase: np.ndarray, standing: np.ndarray) -> np.ndarray:
 def foot_clearance(phase: np.ndarray, standing: np.ndarray, swing_height: float) -> np.ndarray:
     """Height (m) of each foot's lowest point above the floor, `[N, 4]`.
 
-    The swing is a raised cosine: it lifts off and touches down with zero vertical speed, which keeps impacts soft.
+    The swing is a raised cosine: it lifts off and touches down with zero vertical speed, which keeps
+    impacts soft.
     """
     swing = np.clip(2.0 * leg_phases(phase) - 1.0, 0.0, 1.0)
     height = 0.5 * swing_height * (1.0 - np.cos(2.0 * np.pi * swing))

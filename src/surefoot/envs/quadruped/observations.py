@@ -1,7 +1,6 @@
 """What the networks see: `policy`, which a real robot can measure, and `privileged`, for the critic only.
 
-Each group is a list of named parts; `LAYOUT` says which columns a part takes. Mirroring left and right is an index
-permutation and a sign per column, built from the same list.
+Each group is a list of named parts; `LAYOUT` says which columns a part takes.
 """
 
 from __future__ import annotations
@@ -43,31 +42,6 @@ NOISE: dict[str, float] = {
 }
 """Largest error of each part of `policy`, uniform, in the units of the observation; other parts are exact."""
 
-_LEG_SWAP = np.array([1, 0, 3, 2])
-_JOINT_SWAP = (3 * _LEG_SWAP[:, None] + np.arange(3)).ravel()
-_JOINT_SIGN = np.tile([-1.0, 1.0, 1.0], NUM_LEGS)
-_POLAR, _AXIAL = [1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]
-"""Signs of a vector (velocity, gravity) and of a rotation (angular velocity) in the mirror."""
-
-_MIRROR: dict[str, tuple[np.ndarray, np.ndarray | list[float]]] = {
-    "angular_velocity": (np.arange(3), _AXIAL),
-    "projected_gravity": (np.arange(3), _POLAR),
-    "command": (np.arange(3), [1.0, -1.0, -1.0]),
-    "joint_position": (_JOINT_SWAP, _JOINT_SIGN),
-    "joint_velocity": (_JOINT_SWAP, _JOINT_SIGN),
-    "last_action": (_JOINT_SWAP, _JOINT_SIGN),
-    # The mirror image of the trot is the trot half a period later: sine and cosine change sign.
-    "clock": (np.arange(2), [-1.0, -1.0]),
-    "body_velocity": (np.arange(3), _POLAR),
-    "foot_contact": (_LEG_SWAP, np.ones(NUM_LEGS)),
-    "base_height": (np.arange(1), [1.0]),
-    "foot_height": (_LEG_SWAP, np.ones(NUM_LEGS)),
-    "friction": (np.arange(1), [1.0]),
-}
-
-ACTION_MIRROR = (_JOINT_SWAP, _JOINT_SIGN.astype(np.float32))
-"""Columns and signs: `mirrored = action[:, columns] * signs`."""
-
 
 def columns(group: str, part: str) -> slice:
     """The columns of `part` in `group`."""
@@ -77,16 +51,6 @@ def columns(group: str, part: str) -> slice:
             return slice(start, start + size)
         start += size
     raise KeyError(f"{group} has no part {part!r}; it has {', '.join(LAYOUT[group])}")
-
-
-def mirror_of(group: str) -> tuple[np.ndarray, np.ndarray]:
-    """Columns and signs that mirror a whole group: `mirrored = obs[:, columns] * signs`."""
-    order, signs = [], []
-    for part in LAYOUT[group]:
-        swap, sign = _MIRROR[part]
-        order.append(columns(group, part).start + swap)
-        signs.append(np.asarray(sign, dtype=np.float32))
-    return np.concatenate(order), np.concatenate(signs)
 
 
 def noise_amplitudes() -> np.ndarray:

@@ -1,8 +1,11 @@
 """`N` robots stepped together by MuJoCo's batched physics.
 
-A thin layer over `mujoco.batch.Batch`: it binds the few fields that the environment reads, turns them into float32
-arrays in the frames that a controller uses, and repairs simulations that diverge.
+A thin layer over `mujoco.batch.Batch`: it binds the few fields that the environment reads, turns them into
+float32 arrays in the frames that a controller uses, and repairs simulations that diverge.
 """
+
+# pyright: reportAttributeAccessIssue=false
+# (MuJoCo's compiled modules carry no types.)
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ def available_cores() -> int:
 class Physics:
     """The simulations and what can be measured on them.
 
-    MuJoCo's free joint keeps the linear velocity in the world frame and the angular velocity in the body frame;
-    `body_velocity` and `angular_velocity` are both in the body frame.
+    MuJoCo's free joint keeps the linear velocity in the world frame and the angular velocity in the body
+    frame; `body_velocity` and `angular_velocity` are both in the body frame.
 
     Attributes:
         base_position: `[N, 3]` m, world frame.
@@ -94,8 +97,8 @@ class Physics:
     def step(self, targets: np.ndarray) -> np.ndarray:
         """Hold joint position `targets` (`[N, 12]` rad) for one control step.
 
-        A simulation in which MuJoCo raises, warns, or reaches an absurd or non-finite velocity is put back on its
-        feet at once, so that everything read afterwards is finite; the others are not affected.
+        A simulation in which MuJoCo raises, warns, or reaches an absurd or non-finite velocity is put back
+        on its feet at once, so that everything read afterwards is finite; the others are not affected.
 
         Returns:
             `[N]` bool, the simulations that diverged.
@@ -104,8 +107,9 @@ class Physics:
         self.batch.warning[:] = 0
         diverged = np.zeros(self.batch.nsim, dtype=bool)
         try:
-            # No stage after the last substep: feet and torques lag by one substep (5 ms), which costs nothing,
-            # while computing them anew would cost 15 % of the speed. Base and joints come from the state itself.
+            # No stage after the last substep: feet and torques lag by one substep (5 ms), which costs
+            # nothing, while computing them anew would cost 15 % of the speed. Base and joints come from the
+            # state itself.
             self.batch.step(nstep=self.substeps)
         except SimulationError as error:
             diverged[error.ids] = True
@@ -137,7 +141,7 @@ class Physics:
 
     def set_friction(self, ids: np.ndarray, friction: np.ndarray) -> None:
         """Set the sliding friction of the feet of simulations `ids`; `[K]`."""
-        self._foot_friction[np.ix_(ids, self._foot_geoms, [0])] = friction[:, None, None]
+        self._foot_friction[ids[:, None], self._foot_geoms, 0] = friction[:, None]
         self.friction[ids] = friction
 
     def _read(self) -> None:

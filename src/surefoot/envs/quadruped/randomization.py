@@ -9,9 +9,7 @@ import numpy as np
 from surefoot.envs.quadruped.robot import DEFAULT_POSE, JOINT_LOWER, JOINT_UPPER, NUM_JOINTS, START_HEIGHT
 
 
-def start_states(
-    num: int, joint_noise: float, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def start_states(num: int, joint_noise: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Standing robots at the origin that face anywhere, each joint off by up to `joint_noise` rad.
 
     Returns:
@@ -33,8 +31,8 @@ def pushes(
     """Choose robots to push, each with `probability`, and how.
 
     Returns:
-        Indices `[K]` and changes of the base velocity `[K, 6]`: up to `speed` m/s along world x and y, up to `turn`
-        rad/s about each body axis.
+        Indices `[K]` and changes of the base velocity `[K, 6]`: up to `speed` m/s along world x and y, up
+        to `turn` rad/s about each body axis.
     """
     ids = np.flatnonzero(rng.random(num_envs) < probability)
     kicks = np.zeros((len(ids), 6))

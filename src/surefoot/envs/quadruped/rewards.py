@@ -1,7 +1,7 @@
 """Reward terms: plain functions of the state, weighed by name in the configuration.
 
-Each returns `[N]` values per second; the reward of a step is `sum(weight * term) * step_dt`. To add a term, write a
-function, put it into `TERMS` and give it a weight.
+Each returns `[N]` values per second; the reward of a step is `sum(weight * term) * step_dt`. To add a term,
+write a function, put it into `TERMS` and give it a weight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def track_velocity(s: State) -> np.ndarray:
 def track_yaw_rate(s: State) -> np.ndarray:
     """exp(-e^2 / 0.25) of the yaw rate error e in rad/s: 1 when exact."""
     error = s.command[:, 2] - s.angular_velocity[:, 2]
-    return np.exp(-np.square(error) / 0.25)
+    return np.exp(np.square(error) / -0.25)
 
 
 def foot_trajectory(s: State) -> np.ndarray:
@@ -41,7 +41,8 @@ def foot_trajectory(s: State) -> np.ndarray:
 
 def contact_schedule(s: State) -> np.ndarray:
     """Share of feet that touch the floor, or do not, as the reference trot asks."""
-    return np.mean(s.foot_contact == stance_schedule(s.phase, s.standing), axis=1, dtype=np.float32)
+    matches = s.foot_contact == stance_schedule(s.phase, s.standing)
+    return matches.mean(axis=1, dtype=np.float32)
 
 
 def vertical_velocity(s: State) -> np.ndarray:

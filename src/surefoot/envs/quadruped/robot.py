@@ -1,8 +1,11 @@
 """The robot: names, their order, its standing pose, and how to load its model.
 
-Everything that has one row per leg or per joint follows `LEGS` and `JOINTS`: front right, front left, rear right,
-rear left; hip, thigh, calf. A deployed policy must use the same order, pose and action scale.
+Everything that has one row per leg or per joint follows `LEGS` and `JOINTS`: front right, front left, rear
+right, rear left; hip, thigh, calf. A deployed policy must use the same order, pose and action scale.
 """
+
+# pyright: reportAttributeAccessIssue=false
+# (MuJoCo's compiled modules carry no types.)
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def load_model() -> mujoco.MjModel:
     """
     try:
         import mujoco
-        import mujoco.batch  # noqa: F401  (new in MuJoCo 4.0)
+        import mujoco.batch  # new in MuJoCo 4.0
     except ImportError as error:
         raise MissingExtraError("mujoco (4.0 or newer)", "sim") from error
     return mujoco.MjModel.from_xml_path(str(MODEL_PATH))

@@ -11,8 +11,8 @@ import numpy as np
 class State:
     """All `N` robots at the end of a control step. Floats are float32; legs and joints follow `robot.py`.
 
-    Base and joint values are those of the end of the step. Values of the feet and the torques belong to the start
-    of the last physics step, 5 ms earlier (see `physics.py`).
+    Base and joint values are those of the end of the step. Values of the feet and the torques belong to the
+    start of the last physics step, 5 ms earlier (see `physics.py`).
     """
 
     base_height: np.ndarray
