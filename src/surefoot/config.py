@@ -31,13 +31,19 @@ def from_mapping(cls: type[Config], values: Mapping[str, Any], path: str = "") -
         path: where `values` sits in a larger config, for messages.
 
     Raises:
-        ConfigError: unknown field (with its path and the nearest names), wrong type, value out of range.
+        ConfigError: unknown field (with its path and the nearest names), missing field, wrong type, value out
+            of range.
     """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{path or cls.__name__} = {values!r}: expected a mapping")
     hints = typing.get_type_hints(cls)
-    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for name in values:
-        if name not in known:
-            raise ConfigError(f"unknown setting '{_join(path, name)}'{did_you_mean(str(name), known)}")
+        if name not in fields:
+            raise ConfigError(f"unknown setting '{_join(path, name)}'{did_you_mean(str(name), fields)}")
+    for name, field in fields.items():
+        if name not in values and field.default is field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"missing setting '{_join(path, name)}'")
     converted = {name: _convert(value, hints[name], _join(path, name)) for name, value in values.items()}
     return cls(**converted)
 
@@ -94,13 +100,13 @@ def _paths(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def _assign(tree: dict[str, Any], path: str, value: Any) -> None:
     *parents, leaf = path.split(".")
     node, walked = tree, ""
-    for name in (*parents, leaf):
+    for depth, name in enumerate((*parents, leaf)):
         if not isinstance(node, dict) or (name not in node):
             choices = node if isinstance(node, dict) else []
             where = f" in '{walked}'" if walked else ""
             raise ConfigError(f"unknown setting '{path}': no '{name}'{where}{did_you_mean(name, choices)}")
         walked = _join(walked, name)
-        if name is not leaf:
+        if depth < len(parents):
             node = node[name]
     node[leaf] = value
 
@@ -141,7 +147,7 @@ def _convert(value: Any, hint: Any, path: str) -> Any:
             return number
     elif hint is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    elif hint is Any or (isinstance(value, hint) and not (hint is int and isinstance(value, bool))):
+    elif hint is Any or _is_plainly(value, hint):
         return value
     raise ConfigError(f"{path} = {value!r}: expected {_describe(hint)}")
 
@@ -156,6 +162,13 @@ def _convert_union(value: Any, args: tuple[Any, ...], path: str) -> Any:
         except ConfigError:
             continue
     return _convert(value, options[-1], path)
+
+
+def _is_plainly(value: Any, hint: Any) -> bool:
+    """Whether `hint` is a class and `value` of it; a bool is no int here."""
+    return (
+        isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool))
+    )
 
 
 def _as_float(value: Any) -> float | None:

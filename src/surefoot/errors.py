@@ -10,9 +10,6 @@ import difflib
 from collections.abc import Iterable
 
 
-_FEW = 20
-
-
 class SurefootError(Exception):
     """Base of all errors that carry advice for the user."""
 
@@ -56,6 +53,9 @@ class NonFiniteError(SurefootError):
     """NaN or infinity where a finite number is needed."""
 
     exit_code = 1
+
+
+_FEW = 20
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

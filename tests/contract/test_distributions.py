@@ -192,7 +192,11 @@ def test_everything_stays_finite_at_extremes(kind, params):
     params = [param.clone().requires_grad_() for param in params]
     distribution = kind(*params)
     action = distribution.sample(seeded())
-    results = [distribution.log_prob(action), distribution.entropy(), kind(*distribution.params).kl(distribution)]
+    results = [
+        distribution.log_prob(action),
+        distribution.entropy(),
+        kind(*distribution.params).kl(distribution),
+    ]
     torch.cat(results).sum().backward()
     assert action.isfinite().all()
     assert all(result.isfinite().all() for result in results)

@@ -64,5 +64,7 @@ def test_clipped_value_loss_takes_the_larger_error(value, loss, has_gradient):
 
 @pytest.mark.parametrize("shapes", [((4, 1), (4,), (4,)), ((4,), (4, 1), (4,)), ((4,), (4,), (4, 1))])
 def test_value_loss_refuses_shapes_that_would_broadcast(shapes):
-    with pytest.raises(ShapeError, match=r"values, old_values and returns must have one shape, got .*\(4, 1\)"):
+    with pytest.raises(
+        ShapeError, match=r"values, old_values and returns must have one shape, got .*\(4, 1\)"
+    ):
         value_loss(*(torch.zeros(shape) for shape in shapes))

@@ -94,7 +94,13 @@ def test_gaussian_head_starts_at_init_std(std_type):
 
 @pytest.mark.parametrize(
     ("std_type", "raw", "std"),
-    [("scalar", -0.1, 1e-3), ("scalar", -1e6, 1e-3), ("scalar", 1e7, 1e3), ("log", -110.0, 1e-3), ("log", 200.0, 1e3)],
+    [
+        ("scalar", -0.1, 1e-3),
+        ("scalar", -1e6, 1e-3),
+        ("scalar", 1e7, 1e3),
+        ("log", -110.0, 1e-3),
+        ("log", 200.0, 1e3),
+    ],
 )
 def test_case_K1_standard_deviation_stays_positive_and_can_come_back(std_type, raw, std):
     head = GaussianHead(2, std_type=std_type)
@@ -153,5 +159,7 @@ def test_normalized_values_are_in_the_unit_of_the_returns():
     layer, head = nn.Linear(1, 1), ValueHead(normalize=True)
     head.absorb(torch.tensor([90.0, 110.0]), layer)
     # The network predicts (V - 100) / 10.
-    torch.testing.assert_close(head(torch.tensor([[0.0], [1.0]])), torch.tensor([100.0, 110.0]), rtol=0, atol=1e-3)
+    torch.testing.assert_close(
+        head(torch.tensor([[0.0], [1.0]])), torch.tensor([100.0, 110.0]), rtol=0, atol=1e-3
+    )
     assert head.scale.item() == pytest.approx(10.0, abs=1e-3)

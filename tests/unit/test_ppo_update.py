@@ -41,7 +41,14 @@ def make_ppo(
     )
 
 
-def collect(ppo: PPO, seed: int = 2, dtype: torch.dtype = torch.float32, with_ends: bool = True) -> None:
+def collect(
+    ppo: PPO,
+    seed: int = 2,
+    *,
+    dtype: torch.dtype = torch.float32,
+    with_ends: bool = True,
+    reward_scale: float = 1.0,
+) -> None:
     """Fill the rollout with noise that some episodes end in, by time limit and otherwise, and judge it."""
     generator = torch.Generator().manual_seed(seed)
     storage = ppo.storage
@@ -56,8 +63,12 @@ def collect(ppo: PPO, seed: int = 2, dtype: torch.dtype = torch.float32, with_en
         obs = observe()
         dones = torch.arange(storage.num_envs) == (t if with_ends else -1)
         time_outs = dones & (t % 2 == 0)
-        rewards = torch.randn(storage.num_envs, generator=generator) + actions.reshape(len(dones), -1)[:, 0] / 2
-        ppo.process_env_step(obs, rewards.float(), dones, {"time_outs": time_outs, "final_obs": observe()})
+        rewards = (
+            torch.randn(storage.num_envs, generator=generator) + actions.reshape(len(dones), -1)[:, 0] / 2
+        )
+        ppo.process_env_step(
+            obs, reward_scale * rewards.float(), dones, {"time_outs": time_outs, "final_obs": observe()}
+        )
     ppo.compute_returns(obs)
 
 
@@ -81,7 +92,9 @@ def record_ratios(monkeypatch) -> list[torch.Tensor]:
     return ratios
 
 
-def reference_update(ppo: PPO, obs, actions, old_mean, old_std, old_values, advantages, returns) -> list[torch.Tensor]:
+def reference_update(
+    ppo: PPO, obs, actions, old_mean, old_std, old_values, advantages, returns
+) -> list[torch.Tensor]:
     """Two mini-batches of textbook PPO in plain PyTorch; returns the parameters of actor, then critic."""
     cfg, normal = ppo.cfg, torch.distributions.Normal
     generator = torch.Generator()
@@ -222,13 +235,15 @@ def test_absorbing_returns_leaves_predictions_unchanged(monkeypatch):
 
 
 def test_normalized_values_make_the_update_independent_of_the_scale_of_rewards():
-    """With returns scaled by 1000 the critic's loss stays near 1, its own unit."""
-    ppo = make_ppo(PPOConfig(normalize_values=True))
-    for iteration in range(3):
-        collect(ppo, seed=iteration)
-        ppo.rollout = replace(ppo.rollout, returns=1000 * ppo.rollout.returns, values=1000 * ppo.rollout.values)
-        metrics = ppo.update()
-    assert metrics["value_loss"] < 10
+    losses = []
+    for scale in (1.0, 1000.0):
+        ppo = make_ppo(PPOConfig(normalize_values=True))
+        for iteration in range(3):
+            collect(ppo, seed=iteration, reward_scale=scale)
+            metrics = ppo.update()
+        losses.append(metrics["value_loss"].item())
+    assert losses[1] == pytest.approx(losses[0], rel=0.5)
+    assert losses[1] < 10
 
 
 class RecordHostReads(TorchDispatchMode):
@@ -241,8 +256,10 @@ class RecordHostReads(TorchDispatchMode):
         self.reads: list[str] = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func._schema.name.removeprefix("aten::") in self.WAITS:
-            self.reads.append(func._schema.name)
+        name = func._schema.name.removeprefix("aten::")
+        indices = [i for i in args[1] if i is not None] if name in ("index", "index_put_") else []
+        if name in self.WAITS or any(index.dtype == torch.bool for index in indices):
+            self.reads.append(name)
         return func(*args, **(kwargs or {}))
 
 
@@ -278,8 +295,10 @@ def test_metrics_are_0_d_tensors():
     collect(ppo)
     metrics = ppo.update()
     names = {"surrogate_loss", "value_loss", "entropy", "kl", "clip_fraction", "gradient_norm"}
-    assert set(metrics) == names | {"explained_variance", "learning_rate"}
-    assert all(value.shape == () and value.isfinite() and not value.requires_grad for value in metrics.values())
+    assert set(metrics) >= names | {"explained_variance", "learning_rate"}
+    assert all(
+        value.shape == () and value.isfinite() and not value.requires_grad for value in metrics.values()
+    )
 
 
 def test_gradients_of_actor_and_critic_are_clipped_apart():
@@ -304,9 +323,10 @@ def test_a_large_error_of_the_critic_does_not_shrink_the_step_of_the_actor():
 
 
 def test_case_B7_the_rate_does_not_move_before_the_policy_has():
+    cfg = PPOConfig(num_learning_epochs=1, num_mini_batches=1)
     for actions in (BOX, DiscreteActions(4)):
-        for seed in range(10):
-            ppo = make_ppo(PPOConfig(num_learning_epochs=1, num_mini_batches=1), NORMALIZED, actions)
+        for seed in range(10):  # one environment: acting and learning round differently
+            ppo = make_ppo(cfg, NORMALIZED, actions, num_envs=1, num_steps=7)
             collect(ppo, seed)
             ppo.update()
             assert ppo.learning_rate.item() == pytest.approx(1e-3, rel=1e-6)
@@ -374,7 +394,9 @@ def test_case_E1_and_E2_another_instance_goes_on_as_if_nothing_had_happened():
     twin.generator.set_state(ppo.generator.get_state())
 
     assert twin.learning_rate.item() == rate
-    moments = [torch.cat([s[k].flatten() for s in p.optimizer.adam.state.values() for k in s]) for p in (ppo, twin)]
+    moments = [
+        torch.cat([s[k].flatten() for s in p.optimizer.adam.state.values() for k in s]) for p in (ppo, twin)
+    ]
     assert torch.equal(*moments)
     for each in (ppo, twin):
         collect(each, seed=9)
@@ -389,7 +411,9 @@ def test_case_E1_a_loaded_rate_still_obeys_the_schedule():
     ppo.update()
     twin = make_ppo(PPOConfig(desired_kl=1e-4))
     twin.load_state_dict(copy.deepcopy(ppo.state_dict()))
-    twin.schedule.observe_kl(twin.learning_rate, torch.tensor(1.0))
+    twin.schedule.begin_update(twin.learning_rate, 0.0)
+    for kl in (0.0, 1.0):
+        twin.schedule.observe_kl(twin.learning_rate, torch.tensor(kl))
     assert twin.learning_rate.item() == pytest.approx(max(ppo.learning_rate.item() / 1.5, 1e-5))
     assert twin.optimizer.adam.param_groups[0]["lr"] is twin.learning_rate
 
@@ -417,7 +441,9 @@ def test_mirrored_samples_double_the_batch_and_keep_their_worth(monkeypatch):
 def test_mirroring_makes_a_lopsided_policy_more_symmetric():
     def lopsidedness(ppo):
         obs = 3 + 2 * torch.randn(200, WIDTH, generator=torch.Generator().manual_seed(7))
-        mean, mirrored = (ppo.actor({"policy": x}).mean for x in (obs, Mirror().mirror_observations(obs, "policy")))
+        mean, mirrored = (
+            ppo.actor({"policy": x}).mean for x in (obs, Mirror().mirror_observations(obs, "policy"))
+        )
         return (Mirror().mirror_actions(mean) - mirrored).abs().mean().item()
 
     ppo = make_ppo(PPOConfig(learning_rate=3e-3), symmetry=SymmetryAugmentation(Mirror()))

@@ -8,7 +8,9 @@ from surefoot.storage import Batch, RolloutStorage, mini_batches
 def numbered(count: int) -> Batch:
     """A rollout whose every tensor names its row."""
     rows = torch.arange(float(count))
-    return Batch({"policy": rows.unsqueeze(1)}, rows.unsqueeze(1), rows, (rows.unsqueeze(1),), rows, rows, rows)
+    return Batch(
+        {"policy": rows.unsqueeze(1)}, rows.unsqueeze(1), rows, (rows.unsqueeze(1),), rows, rows, rows
+    )
 
 
 def rows_of(batch: Batch) -> list[int]:
@@ -52,7 +54,9 @@ def filled_storage() -> RolloutStorage:
     for t in range(2):
         obs = 10.0 * t + torch.arange(3.0).unsqueeze(1)
         storage.add_action({"policy": obs}, 100 + obs, (obs, torch.ones(3, 1)))
-        storage.add_outcome(obs.squeeze(1) / 2, torch.tensor([t == 1, False, False]), torch.zeros(3).bool(), None)
+        storage.add_outcome(
+            obs.squeeze(1) / 2, torch.tensor([t == 1, False, False]), torch.zeros(3).bool(), None
+        )
     return storage
 
 

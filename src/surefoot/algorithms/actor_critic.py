@@ -91,6 +91,8 @@ class ActorCritic:
             obs: the observations after the last step.
         """
         storage = self.storage
+        if not storage.full:
+            raise RuntimeError(f"the rollout holds {storage.step} of {storage.num_steps} steps: act on")
         shape = storage.rewards.shape
         values = self.critic(storage.flat_observations()).view(shape)
         log_probs = self._behavior().log_prob(storage.actions.flatten(0, 1)).view(shape)

@@ -53,19 +53,25 @@ class Linear:
 class AdaptiveKL:
     """rsl_rl's rule: divide by `factor` above twice the target KL, multiply by it below half the target.
 
-    A KL of exactly 0 (before the first gradient step) or NaN leaves the rate alone.
+    The first KL of an update compares the policy with itself: it is 0 up to rounding and says nothing. A KL of
+    0 or NaN leaves the rate alone, too.
     """
 
     def __init__(self, desired_kl: float, factor: float, bounds: tuple[float, float]) -> None:
         self.desired_kl = desired_kl
         self.factor = factor
         self.bounds = bounds
+        self._policy_moved = False
 
     def begin_update(self, learning_rate: Tensor, progress: float) -> None:
-        """Do nothing."""
+        """Expect a policy that is still the one that acted."""
+        self._policy_moved = False
 
     def observe_kl(self, learning_rate: Tensor, kl: Tensor) -> None:
         """Move the rate one notch, if at all."""
+        if not self._policy_moved:
+            self._policy_moved = True
+            return
         low, high = self.bounds
         slower = (learning_rate / self.factor).clamp(min=low)
         faster = (learning_rate * self.factor).clamp(max=high)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from surefoot.errors import MissingExtraError, RunFolderError
 from surefoot.metrics.registry import tag_of
+
+
+def tensorboard_installed() -> bool:
+    """Whether `TensorBoardLogger` can work."""
+    return find_spec("tensorboard") is not None
 
 
 class TensorBoardLogger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ _PATTERN = "iteration_*.pt"
 
 
 def checkpoint_path(folder: Path, iteration: int) -> Path:
-    """Where the checkpoint after `iteration` iterations belongs; names sort by iteration."""
+    """Where the checkpoint after `iteration` iterations belongs."""
     return folder / f"iteration_{iteration:06d}.pt"
 
 
@@ -37,8 +37,10 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
-        temporary.unlink(missing_ok=True)
         raise RunFolderError(f"cannot write checkpoint {path}: {error}") from error
+    finally:
+        with suppress(OSError):  # after a success it is gone
+            temporary.unlink()
 
 
 def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
@@ -51,7 +53,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
         state = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError:
         raise CheckpointError(f"no checkpoint {path}") from None
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError, KeyError) as error:
+    except Exception as error:  # what a damaged file makes the unpickler raise could be anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
             f"cannot read checkpoint {path}: damaged or not a checkpoint ({reason})"
@@ -67,7 +69,7 @@ def latest_checkpoint(folder: Path) -> Path:
     Raises:
         CheckpointError: there is none.
     """
-    paths = sorted(folder.glob(_PATTERN))
+    paths = _by_iteration(folder)
     if not paths:
         raise CheckpointError(f"no checkpoint in {folder}")
     return paths[-1]
@@ -75,5 +77,9 @@ def latest_checkpoint(folder: Path) -> Path:
 
 def prune_checkpoints(folder: Path, keep: int) -> None:
     """Delete all but the `keep` latest checkpoints."""
-    for path in sorted(folder.glob(_PATTERN))[:-keep]:
+    for path in _by_iteration(folder)[:-keep]:
         path.unlink(missing_ok=True)
+
+
+def _by_iteration(folder: Path) -> list[Path]:
+    return sorted(folder.glob(_PATTERN), key=lambda path: (len(path.name), path.name))  # 1000000 after 999999

@@ -61,7 +61,6 @@ def gym_task(env_id: str) -> Task:
         env_config=GymOptions(),
         make_env=_maker(env_id),
         train_config=preset.train,
-        torch_threads=1,  # small networks: a second thread costs more than it helps
     )
 
 

@@ -28,7 +28,6 @@ class Task:
         make_env: `(num_envs, seed, device, env_config, view)` to the environment; `view` is None, "window" to
             show it live or "pictures" to make `render()` work.
         train_config: the settings of learning.
-        torch_threads: for networks and update; None for one per free core.
     """
 
     name: str
@@ -37,7 +36,6 @@ class Task:
     env_config: Any
     make_env: Callable[[int, int, str, Any, str | None], VecEnv]
     train_config: RunnerConfig
-    torch_threads: int | None = None
 
 
 OWN_TASKS: Mapping[str, str] = {"quadruped-flat": "surefoot.tasks.quadruped:quadruped_flat"}
