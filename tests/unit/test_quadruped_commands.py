@@ -9,7 +9,22 @@ RANGES = ((-1.0, 1.5), (-0.6, 0.6), (-1.0, 1.0))
 
 
 def commands(num_envs: int, interval: int = 250) -> Commands:
-    return Commands(num_envs, RANGES, 0.1, interval, np.random.default_rng(3))
+    return Commands(num_envs, RANGES, 0.1, interval, 50, np.random.default_rng(3))
+
+
+def test_a_robot_told_to_stand_may_step_on_if_it_was_moving():
+    c = commands(3)
+    c.draw(np.arange(3))
+    c.values[:] = [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.3, 0.0]]
+    c.fix(np.zeros(3))
+    np.testing.assert_array_equal(c.standing, [False, True, False])
+    for _ in range(49):
+        c.advance()
+    np.testing.assert_array_equal(c.standing, [False, True, False])
+    c.draw(np.array([2]))  # a new episode starts at rest
+    np.testing.assert_array_equal(c.standing, [False, True, True])
+    c.advance()
+    assert c.standing.all()
 
 
 def test_commands_fill_their_ranges_and_a_tenth_stands():

@@ -42,6 +42,9 @@ def test_clock_runs_at_two_hertz_and_stands_at_zero(env):
         after = env.step(torch.zeros(6, 12))[0]["policy"][:, 45:]
     torch.testing.assert_close(after, before, atol=1e-5, rtol=0)
     env.set_command(0.0, 0.0, 0.0)
+    for _ in range(50):  # the second in which it may brake by stepping
+        np.testing.assert_allclose(env.get_observations()["policy"][:, 45:].norm(dim=1), 1.0, rtol=1e-6)
+        env.step(torch.zeros(6, 12))
     assert not env.get_observations()["policy"][:, 45:].any()
 
 
@@ -108,6 +111,8 @@ def test_mirroring_an_action_swaps_legs_and_turns_hips(env):
 
 
 def test_the_standing_pose_is_its_own_mirror_image(env):
+    env.set_command(0.0, 0.0, 0.0)
+    env.reset()
     home = env.physics.model.key("home")
     env.physics.place(np.arange(6), home.qpos, home.qvel)
     env.set_command(0.0, 0.0, 0.0)

@@ -21,6 +21,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "vy": (-3.0, 3.0),
     "yaw_rate": (-6.0, 6.0),
     "standing": (0.0, 1.0),
+    "stopping_seconds": (CONTROL_DT, 3600.0),
     "action_scale": (0.01, 2.0),
     "action_clip": (0.1, 100.0),
     "gait_frequency": (0.5, 5.0),
@@ -58,6 +59,8 @@ class QuadrupedConfig:
     """Commanded yaw rate, rad/s, counterclockwise positive."""
     standing: float = 0.1
     """Share of commands that ask to stand still, 0..1."""
+    stopping_seconds: float = 1.0
+    """The trot goes on for this long after a command to stand, so that a robot can brake by stepping, s."""
     action_scale: float = 0.4
     """Joint offset from the standing pose for an action of 1, rad."""
     action_clip: float = 5.0

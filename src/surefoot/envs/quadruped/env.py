@@ -88,7 +88,12 @@ class QuadrupedEnv(VecEnv):
         self._rng = np.random.default_rng(seed)
         self.physics = Physics(model, num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
         self.commands = Commands(
-            num_envs, (cfg.vx, cfg.vy, cfg.yaw_rate), cfg.standing, cfg.steps(cfg.command_seconds), self._rng
+            num_envs,
+            (cfg.vx, cfg.vy, cfg.yaw_rate),
+            cfg.standing,
+            cfg.steps(cfg.command_seconds),
+            cfg.steps(cfg.stopping_seconds),
+            self._rng,
         )
         self._phase = np.zeros(num_envs, dtype=np.float32)
         self._action = np.zeros((num_envs, NUM_JOINTS), dtype=np.float32)
