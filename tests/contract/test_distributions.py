@@ -255,7 +255,6 @@ def test_a_mask_of_another_shape_is_refused():
         Categorical(torch.zeros(1, 3), torch.ones(3, dtype=torch.bool))
 
 
-@pytest.mark.xfail(strict=True, reason="no environment hands over masks yet; today the row becomes uniform")
 def test_case_F7_a_row_without_any_allowed_choice_is_refused():
     mask = torch.tensor([[True, False], [False, False]])
     with pytest.raises(ValueError, match="row 1"):

@@ -75,7 +75,6 @@ def test_exact_bootstrapping_needs_no_announcement():
     assert said == []
 
 
-@pytest.mark.xfail(strict=True, reason="a stale or empty final observation is read instead")
 def test_a_cut_without_its_final_observation_falls_back_on_the_stand_in():
     """Environments that hand final observations over now and then."""
     alg = make()

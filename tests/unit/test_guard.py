@@ -66,7 +66,6 @@ def test_case_K2_the_observation_after_the_last_step_is_looked_at():
     assert "observation group 'policy': iteration 17, step 4, environment 4, column 0" in rollout(spoil)
 
 
-@pytest.mark.xfail(strict=True, reason="rewards are named first, whatever came first in time")
 def test_case_K2_the_first_number_that_went_wrong_is_named():
     """An observation spoils the action and the action the reward: the cause is the observation."""
 
@@ -77,7 +76,6 @@ def test_case_K2_the_first_number_that_went_wrong_is_named():
     assert "observation group 'policy': iteration 17, step 1, environment 3, column 2" in rollout(spoil)
 
 
-@pytest.mark.xfail(strict=True, reason="the guard does not look at what the policy put out")
 def test_case_K1_a_policy_that_puts_out_nan_is_named_and_not_the_environment():
     def spoil(storage, last_obs):
         storage.params[0][1, 2] = float("nan")

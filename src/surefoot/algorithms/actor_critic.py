@@ -28,6 +28,10 @@ class ActorCritic:
         lam: lambda of generalized advantage estimation.
         generator: source of randomness for actions and mini-batches; None for torch's global one.
         notify: called with a sentence the user should read once.
+
+    Attributes:
+        rollout: what `compute_returns` made of the storage, until `update` takes it.
+        bootstrap_rule: "exact" or "stand-in" once a time limit has cut an episode, None before.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class ActorCritic:
         self.generator = generator
         self.rollout: Batch | None = None
         self._notify = notify
-        self._bootstrap_rule: str | None = None
+        self.bootstrap_rule: str | None = None
         self._read_groups = dict.fromkeys((*actor.encoder.groups, *critic.encoder.groups))
 
     @torch.no_grad()
@@ -75,13 +79,6 @@ class ActorCritic:
         truncated = torch.zeros_like(dones) if time_outs is None else time_outs.reshape(-1).bool() & dones
         final_obs = extras.get("final_obs")
         self.storage.add_outcome(rewards.reshape(-1), dones & ~truncated, truncated, final_obs)
-        if self._bootstrap_rule is None and time_outs is not None and bool(truncated.any()):
-            self._bootstrap_rule = "stand-in" if final_obs is None else "exact"
-            if final_obs is None:
-                self._notify(
-                    "The environment hands over no final observations: at time limits V(s_t) stands in for "
-                    "the value of the final observation, as in rsl_rl."
-                )
 
     @torch.no_grad()
     def compute_returns(self, obs: Observations) -> None:
@@ -93,6 +90,7 @@ class ActorCritic:
         storage = self.storage
         if not storage.full:
             raise RuntimeError(f"the rollout holds {storage.step} of {storage.num_steps} steps: act on")
+        self._announce_bootstrap_rule()
         shape = storage.rewards.shape
         values = self.critic(storage.flat_observations()).view(shape)
         log_probs = self._behavior().log_prob(storage.actions.flatten(0, 1)).view(shape)
@@ -113,12 +111,24 @@ class ActorCritic:
         return self.actor.head.distribution_type(*(param.flatten(0, 1) for param in self.storage.params))
 
     def _final_values(self, values: Tensor) -> Tensor | None:
-        """V of the true final observation where an episode was truncated, `[T, N]`."""
+        """V of the true final observation where an episode was truncated and it is known, `[T, N]`."""
         if not self.storage.final_observations:
             return None
-        cut = self.storage.truncated
+        cut = self.storage.truncated & self.storage.final_known.unsqueeze(1)
         final_obs = {group: obs[cut] for group, obs in self.storage.final_observations.items()}
         return values.masked_scatter(cut, self.critic(final_obs))
+
+    def _announce_bootstrap_rule(self) -> None:
+        """Say once what stands for the value of an episode that a time limit has cut."""
+        storage = self.storage
+        if self.bootstrap_rule is not None or not bool(storage.truncated.any()):
+            return
+        self.bootstrap_rule = "exact" if storage.final_observations else "stand-in"
+        if self.bootstrap_rule == "stand-in":
+            self._notify(
+                "The environment hands over no final observations: at time limits V(s_t) stands in for "
+                "the value of the final observation, as in rsl_rl."
+            )
 
     def _select(self, obs: Observations) -> Observations:
         return {group: obs[group] for group in self._read_groups}

@@ -68,3 +68,5 @@ class PPOConfig:
         require(self, "kl_adaptation_factor", self.kl_adaptation_factor > 1, "a number above 1")
         low, high = self.learning_rate_range
         require(self, "learning_rate_range", 0 < low <= high, "two positive numbers, the smaller one first")
+        within = self.schedule != "adaptive" or low <= self.learning_rate <= high
+        require(self, "learning_rate", within, f"within learning_rate_range, {low} to {high}")

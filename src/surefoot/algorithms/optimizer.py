@@ -29,6 +29,7 @@ class ClippedAdam:
     ) -> None:
         self.parameters = [list(module.parameters()) for module in modules]
         self.max_grad_norm = max_grad_norm
+        self.eps = eps
         device = self.parameters[0][0].device
         self.learning_rate = torch.tensor(learning_rate, device=device)
         everything = [parameter for group in self.parameters for parameter in group]
@@ -47,8 +48,12 @@ class ClippedAdam:
         return self.adam.state_dict()
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Restore what `state_dict` returned; the learning rate tensor stays the same object."""
+        """Restore moments, step counts and learning rate; `eps` stays as it was set here.
+
+        The learning rate tensor stays the same object.
+        """
         self.adam.load_state_dict(state)  # type: ignore[arg-type]
         for group in self.adam.param_groups:
             self.learning_rate.fill_(float(group["lr"]))
             group["lr"] = self.learning_rate
+            group["eps"] = self.eps

@@ -67,7 +67,7 @@ class PPO(ActorCritic):
         """Improve actor and critic on the rollout that `compute_returns` judged, then forget it.
 
         Returns:
-            Name -> 0-d tensor, averaged over the mini-batches. Nothing here waits for the device.
+            Name -> 0-d tensor, averaged over the mini-batches. No mini-batch waits for the device.
         """
         rollout = self._take_rollout()
         self.schedule.begin_update(self.learning_rate, self.progress)
@@ -107,7 +107,7 @@ class PPO(ActorCritic):
         values = self.critic(batch.observations)
         ratio = (new.log_prob(batch.actions) - batch.log_probs).exp()
         # Mirrored samples have no distribution they were drawn from: KL and entropy look at the originals.
-        original = type(new)(*(param[:size] for param in new.params))
+        original = new if self.symmetry is None else type(new)(*(param[:size] for param in new.params))
         with torch.no_grad():
             kl = old.kl(original).mean()
         entropy = original.entropy().mean()

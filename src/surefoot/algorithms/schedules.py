@@ -27,10 +27,14 @@ class LearningRateSchedule(Protocol):
 
 
 class Fixed:
-    """Never moves."""
+    """Always the same, also after resuming a run that had another one."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
 
     def begin_update(self, learning_rate: Tensor, progress: float) -> None:
-        """Do nothing."""
+        """Set the rate."""
+        learning_rate.fill_(self.value)
 
     def observe_kl(self, learning_rate: Tensor, kl: Tensor) -> None:
         """Do nothing."""
@@ -53,8 +57,8 @@ class Linear:
 class AdaptiveKL:
     """rsl_rl's rule: divide by `factor` above twice the target KL, multiply by it below half the target.
 
-    The first KL of an update compares the policy with itself: it is 0 up to rounding and says nothing. A KL of
-    0 or NaN leaves the rate alone, too.
+    The first KL of an update compares the policy with itself: it is 0 up to rounding and says nothing. A KL
+    of 0 or NaN leaves the rate alone, too.
     """
 
     def __init__(self, desired_kl: float, factor: float, bounds: tuple[float, float]) -> None:
@@ -86,4 +90,4 @@ def make_schedule(cfg: PPOConfig) -> LearningRateSchedule:
         return Linear(cfg.learning_rate)
     if cfg.schedule == "adaptive":
         return AdaptiveKL(cfg.desired_kl, cfg.kl_adaptation_factor, cfg.learning_rate_range)
-    return Fixed()
+    return Fixed(cfg.learning_rate)

@@ -19,6 +19,7 @@ class Categorical:
 
     Raises:
         ShapeError: the mask has another shape than the logits.
+        ValueError: a row of the mask allows no choice.
     """
 
     __slots__ = ("_log_probs", "_logits")
@@ -27,6 +28,9 @@ class Categorical:
         if mask is not None:
             if mask.shape != logits.shape:
                 raise ShapeError(f"mask has shape {tuple(mask.shape)}, logits {tuple(logits.shape)}")
+            allowed = mask.any(-1)
+            if not bool(allowed.all()):
+                raise ValueError(f"the mask allows no choice in row {int((~allowed).nonzero()[0, 0])}")
             # The lowest finite number, not -inf: exp() of it is exactly 0, yet 0 * log p stays 0, not NaN.
             logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
         self._logits = logits

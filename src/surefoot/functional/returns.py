@@ -62,7 +62,8 @@ def gae(
     advantages = torch.empty_like(deltas)
     following = torch.zeros_like(deltas[0])
     for t in range(shape[0] - 1, -1, -1):
-        following = torch.addcmul(deltas[t], decay[t], following, out=advantages[t])
+        following = torch.addcmul(deltas[t], decay[t], following)
+        advantages[t] = following
     return advantages, advantages + values
 
 

@@ -37,7 +37,8 @@ class EpisodeMeter:
         dones = dones.bool().reshape(-1)
         self._running_return += rewards.reshape(-1)
         self._running_length += 1
-        self._record(dones & ~self._skipped)
+        # A return that is not finite is not a measurement; whoever checks the rewards will complain.
+        self._record(dones & ~self._skipped & self._running_return.isfinite())
         self._running_return.masked_fill_(dones, 0)
         self._running_length.masked_fill_(dones, 0)
         self._skipped &= ~dones

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
         CheckpointError: no such file, damaged, or not a Surefoot checkpoint.
     """
     try:
-        state = torch.load(path, map_location=device, weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the error below says all that a user can act on
+            state = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError:
         raise CheckpointError(f"no checkpoint {path}") from None
     except Exception as error:  # what a damaged file makes the unpickler raise could be anything
@@ -75,6 +78,12 @@ def latest_checkpoint(folder: Path) -> Path:
     return paths[-1]
 
 
+def checkpoints_after(folder: Path, iteration: int) -> list[Path]:
+    """Checkpoints of later iterations, in order; with -1 all."""
+    reference = _order(checkpoint_path(folder, iteration))
+    return [path for path in _by_iteration(folder) if iteration < 0 or _order(path) > reference]
+
+
 def prune_checkpoints(folder: Path, keep: int) -> None:
     """Delete all but the `keep` latest checkpoints."""
     for path in _by_iteration(folder)[:-keep]:
@@ -82,4 +91,8 @@ def prune_checkpoints(folder: Path, keep: int) -> None:
 
 
 def _by_iteration(folder: Path) -> list[Path]:
-    return sorted(folder.glob(_PATTERN), key=lambda path: (len(path.name), path.name))  # 1000000 after 999999
+    return sorted(folder.glob(_PATTERN), key=_order)
+
+
+def _order(path: Path) -> tuple[int, str]:
+    return len(path.name), path.name  # 1000000 comes after 999999

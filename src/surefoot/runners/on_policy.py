@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,22 @@ from torch import Tensor
 from surefoot.algorithms import PPO
 from surefoot.config import from_mapping, to_mapping
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import CheckpointError, ConfigError
+from surefoot.errors import CheckpointError, ConfigError, RunFolderError
 from surefoot.extensions import SymmetryAugmentation
 from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
 from surefoot.models import build_actor, build_critic
 from surefoot.runners.budget import Budget, Progress
-from surefoot.runners.checkpoint import checkpoint_path, load_checkpoint, prune_checkpoints, save_checkpoint
+from surefoot.runners.checkpoint import (
+    checkpoint_path,
+    checkpoints_after,
+    load_checkpoint,
+    prune_checkpoints,
+    save_checkpoint,
+)
 from surefoot.runners.config import RunnerConfig
-from surefoot.runners.guard import check_rollout
+from surefoot.runners.guard import check_rollout, check_update
 from surefoot.runners.policy import Policy, describe_interface
 from surefoot.storage import RolloutStorage
 from surefoot.types import Observations
@@ -69,6 +76,8 @@ class OnPolicyRunner:
         self._health = HealthCheck(self.cfg.algorithm.desired_kl)
         self._timers = Timers()
         self._stop_requested = False
+        self._saved_iteration: int | None = None
+        self._saw_missing_time_outs = False
         self._obs: Observations | None = None
         self._interface = describe_interface(env)
         self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
@@ -127,8 +136,10 @@ class OnPolicyRunner:
 
         Raises:
             NonFiniteError: the environment returned NaN or infinity; what was learned before is saved.
+            RunFolderError: a new run in a folder that holds the checkpoints of another.
         """
         self._stop_requested = False
+        self._refuse_foreign_checkpoints()
         if self._obs is None:
             self._randomize_episode_start(self.cfg.random_episode_start)
             self._obs = self._to_device(self.env.get_observations())
@@ -149,6 +160,15 @@ class OnPolicyRunner:
             self.save_latest()
         return reason
 
+    def _refuse_foreign_checkpoints(self) -> None:
+        """A run that starts anew must not overwrite another one."""
+        fresh = self.progress.iterations == 0 and self._saved_iteration is None
+        folder = None if self.log_dir is None else self.log_dir / "checkpoints"
+        if fresh and folder is not None and checkpoints_after(folder, -1):
+            raise RunFolderError(
+                f"{folder} already holds checkpoints: load one to go on, or choose another log_dir"
+            )
+
     def stop(self) -> None:
         """End `run` after the iteration under way. Safe to call from a signal handler."""
         self._stop_requested = True
@@ -160,6 +180,7 @@ class OnPolicyRunner:
         """Collect a rollout and learn from it."""
         assert self._obs is not None
         obs = self._obs
+        self.alg.storage.clear()  # of what a refused rollout may have left
         with self._timers("collect_seconds"), torch.no_grad():
             for _ in range(self.cfg.num_steps_per_env):
                 actions = self.alg.act(obs)
@@ -196,10 +217,23 @@ class OnPolicyRunner:
             **dict(zip(names, torch.stack([metrics[name] for name in names]).tolist(), strict=True)),
             **self._means.summary_and_reset(),
         }
+        check_update(row, self.progress.iterations)
         for logger in self.loggers:
             logger.write(row)
-        for warning in self._health.check(row):
+        for warning in (*self._health.check(row), *self._missing_time_outs(row)):
             self._message(warning)
+
+    def _missing_time_outs(self, row: Mapping[str, float]) -> Iterator[str]:
+        """Notice, once, that episodes end by a time limit which the environment does not tell."""
+        limit = self.env.max_episode_length
+        if self._saw_missing_time_outs or self.alg.bootstrap_rule is not None or isinstance(limit, Tensor):
+            return
+        if limit > 0 and row.get("episode_length") == limit:
+            self._saw_missing_time_outs = True
+            yield (
+                f"All episodes end after {limit} steps, the limit, but none is marked in "
+                "extras['time_outs']: the limit is treated as death"
+            )
 
     def _message(self, text: str) -> None:
         for logger in self.loggers:
@@ -209,20 +243,34 @@ class OnPolicyRunner:
         if not wanted:
             return
         high = int(torch.as_tensor(self.env.max_episode_length).max())
+        if high < 1:
+            raise ConfigError("random_episode_start needs an environment with max_episode_length above 0")
         lengths = torch.randint(high, (self.env.num_envs,), generator=self.generator, device=self.device)
         self.env.episode_length_buf = lengths.to(self.env.episode_length_buf)
         self.episodes.skip_running()
 
     def save_latest(self) -> Path | None:
-        """Write a checkpoint into the run folder, unless there is no folder or nothing new."""
-        if self.log_dir is None:
+        """Write a checkpoint into the run folder.
+
+        Not without a folder, not twice for one iteration, and not when the networks have diverged: good
+        checkpoints stay. Checkpoints of later iterations, left by a session that this one has not gone on
+        from, are deleted.
+        """
+        if self.log_dir is None or not self._parameters_are_finite():
             return None
         folder = self.log_dir / "checkpoints"
         path = checkpoint_path(folder, self.progress.iterations)
-        if not path.exists():
+        if self._saved_iteration != self.progress.iterations:
             self.save(path)
+            self._saved_iteration = self.progress.iterations
+            for abandoned in checkpoints_after(folder, self.progress.iterations):
+                abandoned.unlink(missing_ok=True)
             prune_checkpoints(folder, _KEPT_CHECKPOINTS)
         return path
+
+    def _parameters_are_finite(self) -> bool:
+        parameters = (*self.alg.actor.parameters(), *self.alg.critic.parameters())
+        return bool(torch.stack([parameter.isfinite().all() for parameter in parameters]).all())
 
     def save(self, path: str | Path, infos: Mapping[str, Any] | None = None) -> None:
         """Write everything that training changes, and what is needed to rebuild the networks."""
@@ -258,8 +306,13 @@ class OnPolicyRunner:
     def get_inference_policy(
         self, device: torch.device | str | None = None
     ) -> Callable[[Observations], Tensor]:
-        """The deterministic policy: observation groups in, actions out."""
-        return Policy(self.alg.actor.to(device) if device is not None else self.alg.actor)
+        """The deterministic policy: observation groups in, actions out.
+
+        It follows training; on another `device` it is a copy of the policy as it is now.
+        """
+        if device is None or torch.device(device) == self.device:
+            return Policy(self.alg.actor)
+        return Policy(copy.deepcopy(self.alg.actor).to(device))
 
     def _to_device(self, values: Any) -> Any:
         if isinstance(values, Mapping):

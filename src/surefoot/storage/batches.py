@@ -15,6 +15,8 @@ from surefoot.errors import ConfigError
 class Batch:
     """Samples of a rollout in random order; every tensor has `B` rows.
 
+    After augmentation, `params` has rows for the original samples only, which come first.
+
     Attributes:
         observations: group -> `[B, D]`.
         actions: `[B, A]` or `[B]`, as sampled.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from surefoot.errors import EnvironmentContractError
 from surefoot.storage.batches import Batch
 from surefoot.types import Observations
 
@@ -25,6 +26,7 @@ class RolloutStorage:
         rewards: `[T, N]`, exactly as the environment returned them.
         terminated: `[T, N]` bool, ends in a terminal state.
         truncated: `[T, N]` bool, ends by a time limit.
+        final_known: `[T]` bool, the environment handed over final observations at this step.
         final_observations: group -> `[T, N, D]`, meaningful where an episode ended; empty while the
             environment has not handed any over.
     """
@@ -38,6 +40,7 @@ class RolloutStorage:
         self.rewards = torch.zeros(shape, device=device)
         self.terminated = torch.zeros(shape, dtype=torch.bool, device=device)
         self.truncated = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.final_known = torch.zeros(num_steps, dtype=torch.bool, device=device)
         self.observations: dict[str, Tensor] = {}
         self.final_observations: dict[str, Tensor] = {}
         self.actions = torch.empty(0)
@@ -57,7 +60,7 @@ class RolloutStorage:
             self.actions = self._buffer(actions)
             self.params = tuple(self._buffer(param) for param in params)
         for group, buffer in self.observations.items():
-            buffer[self.step].copy_(obs[group])
+            self._copy(obs[group], buffer, f"observation group '{group}'")
         self.actions[self.step].copy_(actions)
         for buffer, param in zip(self.params, params, strict=True):
             buffer[self.step].copy_(param)
@@ -66,14 +69,15 @@ class RolloutStorage:
         self, rewards: Tensor, terminated: Tensor, truncated: Tensor, final_obs: Observations | None
     ) -> None:
         """Store what the environment answered, and close the step."""
-        self.rewards[self.step].copy_(rewards)
+        self._copy(rewards, self.rewards, "rewards")
         self.terminated[self.step].copy_(terminated)
         self.truncated[self.step].copy_(truncated)
+        self.final_known[self.step] = final_obs is not None
         if final_obs is not None:
             if not self.final_observations:
                 self.final_observations = {g: self._buffer(final_obs[g]) for g in self.observations}
             for group, buffer in self.final_observations.items():
-                buffer[self.step].copy_(final_obs[group])
+                self._copy(final_obs[group], buffer, f"final observation group '{group}'")
         self.step += 1
 
     def clear(self) -> None:
@@ -95,6 +99,13 @@ class RolloutStorage:
             advantages.flatten(),
             returns.flatten(),
         )
+
+    def _copy(self, row: Tensor, buffer: Tensor, name: str) -> None:
+        """Write one step; a shape that is not the expected one would be broadcast, silently wrong."""
+        if row.shape != buffer.shape[1:]:
+            expected = tuple(buffer.shape[1:])
+            raise EnvironmentContractError(f"{name} has shape {tuple(row.shape)}, expected {expected}")
+        buffer[self.step].copy_(row)
 
     def _buffer(self, row: Tensor) -> Tensor:
         return torch.zeros((self.num_steps, *row.shape), dtype=row.dtype, device=self.device)
