@@ -52,7 +52,7 @@ check: $(STAMP)  ## formatting, lint, types and import rules
 	$(BIN)/lint-imports --no-cache --no-logo
 
 bench: $(STAMP)  ## measure speed; wants an idle machine
-	$(BIN)/python -m pytest -m benchmark -s $(PYTEST_ARGS)
+	$(BIN)/python benchmarks/quadruped_speed.py
 
 learn: $(STAMP)  ## tests that train to a target; minutes
 	$(BIN)/python -m pytest -m learning $(PYTEST_ARGS)

@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from surefoot.errors import CheckpointError, RunFolderError
-from surefoot.runners.checkpoint import (
-    checkpoint_path,
-    latest_checkpoint,
-    load_checkpoint,
-    prune_checkpoints,
-    save_checkpoint,
-)
+from surefoot.runners.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.runners.checkpoint_folder import CheckpointFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 
@@ -140,14 +135,45 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 
 
 def test_the_latest_is_that_of_the_highest_iteration(tmp_path):
+    folder = CheckpointFolder(tmp_path)
     for iteration in (9, 100, 20, 999_999, 1_000_000):
-        checkpoint_path(tmp_path, iteration).touch()
+        folder.file(iteration).touch()
     (tmp_path / "iteration_000500.pt.part").touch()
-    assert latest_checkpoint(tmp_path) == checkpoint_path(tmp_path, 1_000_000)
-    prune_checkpoints(tmp_path, keep=2)
-    assert {path.name for path in tmp_path.glob("*.pt")} == {"iteration_999999.pt", "iteration_1000000.pt"}
+    assert folder.latest() == folder.file(1_000_000)
+
+
+def names(folder: CheckpointFolder) -> set[str]:
+    return {path.name for path in folder.path.glob("*.pt")}
+
+
+def test_the_latest_few_are_kept_and_abandoned_later_ones_go(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    for iteration in (1, 2, 3, 7, 8):
+        folder.file(iteration).touch()
+    folder.save(4, STATE)
+    assert names(folder) == {"iteration_000003.pt", "iteration_000004.pt"}
+    folder.save(5, STATE)
+    assert names(folder) == {"iteration_000004.pt", "iteration_000005.pt"}
+
+
+def test_an_iteration_is_written_once(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, STATE)
+    folder.save(1, {"other": 1})
+    assert "weights" in load_checkpoint(folder.latest())
+
+
+def test_checkpoints_of_another_run_are_not_overwritten(tmp_path):
+    CheckpointFolder(tmp_path).save(1, STATE)
+    other = CheckpointFolder(tmp_path)
+    with pytest.raises(RunFolderError, match="already holds checkpoints"):
+        other.refuse_foreign()
+    empty = CheckpointFolder(tmp_path / "new")
+    empty.refuse_foreign()
+    empty.save(1, STATE)
+    empty.refuse_foreign()
 
 
 def test_a_folder_without_checkpoints(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint in"):
-        latest_checkpoint(tmp_path)
+        CheckpointFolder(tmp_path).latest()

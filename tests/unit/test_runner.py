@@ -12,7 +12,8 @@ from surefoot.config import to_mapping
 from surefoot.errors import CheckpointError, ConfigError, NonFiniteError, TaskError
 from surefoot.models import ModelConfig
 from surefoot.runners import Budget, OnPolicyRunner, Policy, RunnerConfig, load_actor
-from surefoot.runners.checkpoint import latest_checkpoint, load_checkpoint
+from surefoot.runners.checkpoint import load_checkpoint
+from surefoot.runners.checkpoint_folder import CheckpointFolder
 from surefoot.types import BoxActions, DiscreteActions
 
 MODEL = ModelConfig(hidden_dims=(8,), obs_normalization=True)
@@ -124,7 +125,7 @@ def test_stop_ends_after_the_iteration_and_leaves_a_checkpoint(tmp_path):
     runner = make(log_dir=tmp_path, logger=logger)
     assert runner.run(Budget(iterations=100)) == "request"
     assert runner.progress.iterations == 3
-    assert latest_checkpoint(tmp_path / "checkpoints").name == "iteration_000003.pt"
+    assert CheckpointFolder(tmp_path / "checkpoints").latest().name == "iteration_000003.pt"
     assert runner.run(Budget(iterations=5)) == "iterations"  # a stop does not outlast its run
 
 
@@ -153,7 +154,7 @@ def test_case_E6_a_resumed_run_equals_an_uninterrupted_one(tmp_path, actions):
     first = make(RewardedAction(4, actions=actions), tmp_path)
     first.learn(4)
     second = make(RewardedAction(4, actions=actions))
-    second.load(latest_checkpoint(tmp_path / "checkpoints"))
+    second.load(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert same(everything_learned(second), everything_learned(first))  # E1, E2
     second.learn(4)
     assert same(everything_learned(second), everything_learned(whole))
@@ -211,7 +212,7 @@ def test_resuming_from_an_earlier_checkpoint_replaces_the_later_ones(tmp_path):
     again.load(tmp_path / "checkpoints" / "iteration_000001.pt")
     again.learn(1)
     fresh = make()
-    fresh.load(latest_checkpoint(tmp_path / "checkpoints"))
+    fresh.load(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert same(everything_learned(fresh), everything_learned(again))
 
 
@@ -242,7 +243,7 @@ def test_case_K2_nan_from_the_environment_ends_the_run_and_spoils_nothing(tmp_pa
         runner.learn(5)
     assert same(everything_learned(runner), before)
     saved = make()
-    saved.load(latest_checkpoint(tmp_path / "checkpoints"))
+    saved.load(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert saved.progress.iterations == 2
     assert same(everything_learned(saved), before)
 
@@ -250,14 +251,14 @@ def test_case_K2_nan_from_the_environment_ends_the_run_and_spoils_nothing(tmp_pa
 def test_case_K2_the_last_good_iteration_is_saved_even_between_intervals(tmp_path):
     with pytest.raises(NonFiniteError):
         make(Spoiled("reward", from_step=13), tmp_path).learn(50)
-    assert latest_checkpoint(tmp_path / "checkpoints").name == "iteration_000003.pt"
+    assert CheckpointFolder(tmp_path / "checkpoints").latest().name == "iteration_000003.pt"
 
 
 def test_case_K2_nan_does_not_reach_the_saved_episode_statistics(tmp_path):
     runner = make(Spoiled("reward", from_step=6), tmp_path)
     with pytest.raises(NonFiniteError):
         runner.learn(50)
-    state = load_checkpoint(latest_checkpoint(tmp_path / "checkpoints"))
+    state = load_checkpoint(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert state["episodes"]["returns"].isfinite().all()
 
 
@@ -268,7 +269,7 @@ def test_case_K1_a_diverged_policy_is_named_and_not_saved(tmp_path):
         runner.alg.actor.output_layer.bias.fill_(float("nan"))
     with pytest.raises(NonFiniteError, match="policy"):
         runner.learn(2)
-    actor, _ = load_actor(latest_checkpoint(tmp_path / "checkpoints"))
+    actor, _ = load_actor(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert all(parameter.isfinite().all() for parameter in actor.parameters())
 
 
@@ -341,7 +342,7 @@ def test_case_D2_and_E10_a_checkpoint_alone_gives_the_same_actions_in_a_new_proc
     runner.learn(20)
     obs = 100.0 + torch.randn(10, 3, generator=torch.Generator().manual_seed(0))
     torch.save(obs, tmp_path / "obs.pt")
-    checkpoint = latest_checkpoint(tmp_path / "checkpoints")
+    checkpoint = CheckpointFolder(tmp_path / "checkpoints").latest()
     arguments = map(str, (checkpoint, tmp_path / "obs.pt", tmp_path / "actions.pt"))
     subprocess.run([sys.executable, "-c", LOAD_IN_A_NEW_PROCESS, *arguments], check=True, timeout=60)
     actions, loaded = runner.get_inference_policy()({"policy": obs}), torch.load(tmp_path / "actions.pt")

@@ -13,12 +13,6 @@ import torch
 from surefoot.errors import CheckpointError, RunFolderError
 
 FORMAT = 1
-_PATTERN = "iteration_*.pt"
-
-
-def checkpoint_path(folder: Path, iteration: int) -> Path:
-    """Where the checkpoint after `iteration` iterations belongs."""
-    return folder / f"iteration_{iteration:06d}.pt"
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -64,35 +58,3 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a Surefoot checkpoint of format {FORMAT}")
     return state
-
-
-def latest_checkpoint(folder: Path) -> Path:
-    """The checkpoint of the highest iteration.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-    paths = _by_iteration(folder)
-    if not paths:
-        raise CheckpointError(f"no checkpoint in {folder}")
-    return paths[-1]
-
-
-def checkpoints_after(folder: Path, iteration: int) -> list[Path]:
-    """Checkpoints of later iterations, in order; with -1 all."""
-    reference = _order(checkpoint_path(folder, iteration))
-    return [path for path in _by_iteration(folder) if iteration < 0 or _order(path) > reference]
-
-
-def prune_checkpoints(folder: Path, keep: int) -> None:
-    """Delete all but the `keep` latest checkpoints."""
-    for path in _by_iteration(folder)[:-keep]:
-        path.unlink(missing_ok=True)
-
-
-def _by_iteration(folder: Path) -> list[Path]:
-    return sorted(folder.glob(_PATTERN), key=_order)
-
-
-def _order(path: Path) -> tuple[int, str]:
-    return len(path.name), path.name  # 1000000 comes after 999999

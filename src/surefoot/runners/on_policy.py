@@ -11,30 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from surefoot.algorithms import PPO
 from surefoot.config import from_mapping, to_mapping
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import CheckpointError, ConfigError, RunFolderError
-from surefoot.extensions import SymmetryAugmentation
+from surefoot.errors import CheckpointError, ConfigError
 from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
-from surefoot.models import build_actor, build_critic
 from surefoot.runners.budget import Budget, Progress
-from surefoot.runners.checkpoint import (
-    checkpoint_path,
-    checkpoints_after,
-    load_checkpoint,
-    prune_checkpoints,
-    save_checkpoint,
-)
+from surefoot.runners.build import build_ppo
+from surefoot.runners.checkpoint import load_checkpoint, save_checkpoint
+from surefoot.runners.checkpoint_folder import CheckpointFolder
 from surefoot.runners.config import RunnerConfig
 from surefoot.runners.guard import check_rollout, check_update
 from surefoot.runners.policy import Policy, describe_interface
-from surefoot.storage import RolloutStorage
 from surefoot.types import Observations
-
-_KEPT_CHECKPOINTS = 3
 
 
 class OnPolicyRunner:
@@ -51,6 +41,7 @@ class OnPolicyRunner:
     Attributes:
         alg: the algorithm, with actor, critic and storage.
         cfg: the resolved settings.
+        checkpoints: where checkpoints go; None without `log_dir`.
         progress: what the run has used up, earlier sessions included.
     """
 
@@ -67,6 +58,7 @@ class OnPolicyRunner:
         self.env = env
         self.cfg = train_cfg if isinstance(train_cfg, RunnerConfig) else from_mapping(RunnerConfig, train_cfg)
         self.log_dir = Path(log_dir) if log_dir is not None else None
+        self.checkpoints = CheckpointFolder(self.log_dir / "checkpoints") if self.log_dir else None
         self.device = torch.device(device)
         self.loggers = list(loggers)
         self.metadata = dict(metadata or {})
@@ -76,47 +68,13 @@ class OnPolicyRunner:
         self._health = HealthCheck(self.cfg.algorithm.desired_kl)
         self._timers = Timers()
         self._stop_requested = False
-        self._saved_iteration: int | None = None
         self._saw_missing_time_outs = False
         self._obs: Observations | None = None
         self._interface = describe_interface(env)
         self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
-        self.alg = self._build_algorithm()
-
-    def _build_algorithm(self) -> PPO:
-        cfg, widths = self.cfg, self._interface["observations"]
-        samples = cfg.num_steps_per_env * self.env.num_envs
-        if cfg.algorithm.num_mini_batches > samples:
-            raise ConfigError(
-                f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "
-                f"samples of a rollout: {cfg.num_steps_per_env} steps x {self.env.num_envs} environments"
-            )
-        # Weights come from the run's seed alone; the caller's random state is left as it was.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(cfg.seed)
-            actor = build_actor(widths, cfg.obs_groups["actor"], self.env.action_spec, cfg.actor)
-            critic = build_critic(
-                widths, cfg.obs_groups["critic"], cfg.critic, cfg.algorithm.normalize_values
-            )
-        return PPO(
-            actor.to(self.device),
-            critic.to(self.device),
-            RolloutStorage(cfg.num_steps_per_env, self.env.num_envs, self.device),
-            cfg.algorithm,
-            symmetry=self._symmetry(),
-            generator=self.generator,
-            notify=self._message,
+        self.alg = build_ppo(
+            self._interface, self.cfg, env, self.device, generator=self.generator, notify=self._message
         )
-
-    def _symmetry(self) -> SymmetryAugmentation | None:
-        if not self.cfg.algorithm.mirror_symmetry:
-            return None
-        if not (hasattr(self.env, "mirror_observations") and hasattr(self.env, "mirror_actions")):
-            raise ConfigError(
-                "algorithm.mirror_symmetry needs an environment with mirror_observations and "
-                f"mirror_actions; {type(self.env).__name__} has none"
-            )
-        return SymmetryAugmentation(self.env)  # type: ignore[arg-type]
 
     @property
     def current_learning_iteration(self) -> int:
@@ -139,7 +97,8 @@ class OnPolicyRunner:
             RunFolderError: a new run in a folder that holds the checkpoints of another.
         """
         self._stop_requested = False
-        self._refuse_foreign_checkpoints()
+        if self.checkpoints is not None and self.progress.iterations == 0:
+            self.checkpoints.refuse_foreign()
         if self._obs is None:
             self._randomize_episode_start(self.cfg.random_episode_start)
             self._obs = self._to_device(self.env.get_observations())
@@ -159,15 +118,6 @@ class OnPolicyRunner:
         finally:
             self.save_latest()
         return reason
-
-    def _refuse_foreign_checkpoints(self) -> None:
-        """A run that starts anew must not overwrite another one."""
-        fresh = self.progress.iterations == 0 and self._saved_iteration is None
-        folder = None if self.log_dir is None else self.log_dir / "checkpoints"
-        if fresh and folder is not None and checkpoints_after(folder, -1):
-            raise RunFolderError(
-                f"{folder} already holds checkpoints: load one to go on, or choose another log_dir"
-            )
 
     def stop(self) -> None:
         """End `run` after the iteration under way. Safe to call from a signal handler."""
@@ -249,32 +199,29 @@ class OnPolicyRunner:
         self.env.episode_length_buf = lengths.to(self.env.episode_length_buf)
         self.episodes.skip_running()
 
-    def save_latest(self) -> Path | None:
-        """Write a checkpoint into the run folder.
+    def save_latest(self) -> None:
+        """Write a checkpoint into the run folder, if there is one.
 
-        Not without a folder, not twice for one iteration, and not when the networks have diverged: good
-        checkpoints stay. Checkpoints of later iterations, left by a session that this one has not gone on
-        from, are deleted.
+        Not when the networks have diverged: good checkpoints stay.
         """
-        if self.log_dir is None or not self._parameters_are_finite():
-            return None
-        folder = self.log_dir / "checkpoints"
-        path = checkpoint_path(folder, self.progress.iterations)
-        if self._saved_iteration != self.progress.iterations:
-            self.save(path)
-            self._saved_iteration = self.progress.iterations
-            for abandoned in checkpoints_after(folder, self.progress.iterations):
-                abandoned.unlink(missing_ok=True)
-            prune_checkpoints(folder, _KEPT_CHECKPOINTS)
-        return path
+        if self.checkpoints is not None and self._parameters_are_finite():
+            self.checkpoints.save(self.progress.iterations, self._state())
 
     def _parameters_are_finite(self) -> bool:
         parameters = (*self.alg.actor.parameters(), *self.alg.critic.parameters())
         return bool(torch.stack([parameter.isfinite().all() for parameter in parameters]).all())
 
     def save(self, path: str | Path, infos: Mapping[str, Any] | None = None) -> None:
-        """Write everything that training changes, and what is needed to rebuild the networks."""
-        state = {
+        """Write everything that training changes, and what is needed to rebuild the networks.
+
+        Args:
+            path: the file.
+            infos: plain values of your own; `load` returns them.
+        """
+        save_checkpoint(Path(path), self._state(infos))
+
+    def _state(self, infos: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return {
             "algorithm": self.alg.state_dict(),
             "progress": to_mapping(self.progress),
             "episodes": self.episodes.state_dict(),
@@ -284,7 +231,6 @@ class OnPolicyRunner:
             "metadata": self.metadata,
             "infos": dict(infos) if infos else None,
         }
-        save_checkpoint(Path(path), state)
 
     def load(self, path: str | Path) -> Mapping[str, Any] | None:
         """Continue from a checkpoint; returns the `infos` it was saved with.

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from surefoot.errors import CheckpointError, RunFolderError
-from surefoot.runners.checkpoint import latest_checkpoint
+from surefoot.runners.checkpoint_folder import CheckpointFolder
 
 _RECORDED_PACKAGES = ("surefoot", "torch", "numpy", "mujoco", "gymnasium")
 
@@ -128,7 +128,7 @@ def find_checkpoint(run: str | Path) -> Path:
         raise RunFolderError(f"no run folder or checkpoint {path}")
     folder = RunFolder(path).checkpoints
     try:
-        return latest_checkpoint(folder)
+        return CheckpointFolder(folder).latest()
     except CheckpointError:
         raise CheckpointError(f"{path} holds no checkpoint (looked in {folder})") from None
 

@@ -1,0 +1,66 @@
+"""The checkpoints of a run: which one is the latest, which ones may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from surefoot.errors import CheckpointError, RunFolderError
+from surefoot.runners.checkpoint import save_checkpoint
+
+
+class CheckpointFolder:
+    """A folder of checkpoint files, one per saved iteration.
+
+    Args:
+        path: the folder; made when the first checkpoint is written.
+        keep: how many of the latest to keep.
+    """
+
+    def __init__(self, path: Path, keep: int = 3) -> None:
+        self.path = path
+        self.keep = keep
+        self._saved: int | None = None
+
+    def file(self, iteration: int) -> Path:
+        """Where the checkpoint after `iteration` iterations belongs."""
+        return self.path / f"iteration_{iteration:06d}.pt"
+
+    def latest(self) -> Path:
+        """The checkpoint of the highest iteration.
+
+        Raises:
+            CheckpointError: there is none.
+        """
+        files = self._files()
+        if not files:
+            raise CheckpointError(f"no checkpoint in {self.path}")
+        return files[-1]
+
+    def save(self, iteration: int, state: dict[str, Any]) -> None:
+        """Write a checkpoint, unless this object has written that iteration already.
+
+        Checkpoints of later iterations are deleted: they belong to a session that this one left behind.
+
+        Raises:
+            RunFolderError: the file cannot be written.
+        """
+        if self._saved == iteration:
+            return
+        save_checkpoint(self.file(iteration), state)
+        self._saved = iteration
+        files = self._files()
+        current = files.index(self.file(iteration))
+        for file in (*files[current + 1 :], *files[: max(0, current + 1 - self.keep)]):
+            file.unlink(missing_ok=True)
+
+    def refuse_foreign(self) -> None:
+        """Raise a RunFolderError if the folder holds checkpoints that this object did not write."""
+        if self._saved is None and self._files():
+            raise RunFolderError(
+                f"{self.path} already holds checkpoints: load one to go on, or choose another folder"
+            )
+
+    def _files(self) -> list[Path]:
+        """All checkpoints by iteration; 1000000 comes after 999999."""
+        return sorted(self.path.glob("iteration_*.pt"), key=lambda file: (len(file.name), file.name))
