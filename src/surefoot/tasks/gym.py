@@ -219,11 +219,26 @@ def _lunar_lander() -> Preset:
     )
 
 
+_MUJOCO_TASKS = (
+    "Ant-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Humanoid-v5",
+    "HumanoidStandup-v5",
+    "InvertedDoublePendulum-v5",
+    "InvertedPendulum-v5",
+    "Pusher-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "Walker2d-v5",
+)
+
 PRESETS: Mapping[str, Callable[[], Preset]] = {
     "CartPole-v1": _cartpole,
     "Pendulum-v1": _pendulum,
     "Acrobot-v1": _acrobot,
     "MountainCarContinuous-v0": _mountain_car_continuous,
     "LunarLander-v3": _lunar_lander,
+    **dict.fromkeys(_MUJOCO_TASKS, default_preset),  # the defaults were chosen on these
 }
 """Gymnasium id -> its tuned settings."""
