@@ -71,6 +71,8 @@ def override(cfg: Config, settings: Mapping[str, Any]) -> Config:
 def expand_path(name: str, tree: Mapping[str, Any]) -> str:
     """Complete the end of a path, such as `gamma`, to the one path that ends so, `algorithm.gamma`.
 
+    A path may also start with `train.`, as it stands in `config.yaml`.
+
     Args:
         name: a path or its last part or parts.
         tree: nested mappings, as from `to_mapping`.
@@ -79,11 +81,15 @@ def expand_path(name: str, tree: Mapping[str, Any]) -> str:
         ConfigError: no path ends so, or several do.
     """
     paths = list(_paths(tree))
+    name = name.removeprefix("train.")
     matches = [path for path in paths if path == name] or [p for p in paths if p.endswith("." + name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise ConfigError(f"setting '{name}' is ambiguous: {' or '.join(matches)}")
+    parent, _, key = name.rpartition(".")
+    if _is_empty_mapping(tree, parent):
+        raise ConfigError(f"unknown setting '{name}': to add {key}, write {parent}={{{key}: VALUE}}")
     ends = {end for path in paths for end in (path, path.rsplit(".", 1)[-1])}
     close = did_you_mean(name, ends) if difflib.get_close_matches(name, ends, cutoff=0.5) else ""
     raise ConfigError(f"unknown setting '{name}'{close or '; config.yaml of any run lists them all'}")
@@ -95,6 +101,13 @@ def _paths(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
         yield path
         if isinstance(value, Mapping):
             yield from _paths(value, path)
+
+
+def _is_empty_mapping(tree: Mapping[str, Any], path: str) -> bool:
+    node: Any = tree
+    for name in path.split("."):
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return isinstance(node, Mapping) and not node
 
 
 def _assign(tree: dict[str, Any], path: str, value: Any) -> None:

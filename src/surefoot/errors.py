@@ -25,10 +25,11 @@ class TaskError(SurefootError):
 
 
 class MissingExtraError(SurefootError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed and not installed; any one of `extras` brings it."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed: run `pip install 'surefoot[{extra}]'`")
+    def __init__(self, package: str, *extras: str) -> None:
+        remedies = " or ".join(f"`pip install 'surefoot[{extra}]'`" for extra in extras)
+        super().__init__(f"{package} is not installed: run {remedies}")
 
 
 class CheckpointError(SurefootError):
@@ -37,6 +38,12 @@ class CheckpointError(SurefootError):
 
 class RunFolderError(SurefootError):
     """A run folder is missing, incomplete, taken or not writable."""
+
+
+class RunWriteError(RunFolderError):
+    """A file of a run could not be written while the run was going on: a full disk, for one."""
+
+    exit_code = 1
 
 
 class ShapeError(SurefootError):

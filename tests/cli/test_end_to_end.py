@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -68,6 +70,20 @@ def test_play_writes_a_video_into_the_run(surefoot, run_copy):
     assert (run_copy / "video.mp4").read_bytes()[4:8] == b"ftyp"
 
 
+@pytest.mark.parametrize("place", ["checkpoint", "checkpoints"])
+def test_a_checkpoint_or_their_folder_stands_for_the_run(place, surefoot, run_copy):
+    folder = run_copy / "checkpoints"
+    path = folder if place == "checkpoints" else next(folder.iterdir())
+    done = surefoot("play", path, "--seconds", 0.1)
+    assert (done.returncode, done.stdout.strip()) == (0, str(run_copy / "video.mp4")), done.stderr
+
+
+def test_film_of_a_checkpoint_without_a_run_lies_beside_it(surefoot, trained_run, tmp_path):
+    checkpoint = shutil.copy(next((trained_run / "checkpoints").iterdir()), tmp_path / "alone.pt")
+    done = surefoot("play", checkpoint, "--seconds", 0.1)
+    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "video.mp4")), done.stderr
+
+
 def test_report_writes_a_page(surefoot, run_copy):
     done = surefoot("report", run_copy)
     assert (done.returncode, done.stderr) == (0, "")
@@ -87,6 +103,25 @@ def test_second_run_in_the_same_folder_leaves_the_first_as_it_was(surefoot, run_
     assert (run_copy / "metrics.jsonl").read_bytes() == before
 
 
+def test_two_that_want_the_same_folder(start_surefoot, tmp_path):
+    run = tmp_path / "run"
+    both = [start_surefoot("train", "CartPole-v1", *SHORT, "--run-dir", run) for _ in range(2)]
+    ends = sorted((process.communicate(timeout=120)[1], process.returncode) for process in both)
+    assert ends[0] == ("", 0)
+    assert ends[1][1] == 2
+    assert "already holds a run" in ends[1][0]
+    assert [row["iteration"] for row in rows_of(run)] == [1, 2]
+
+
+def test_training_goes_on_when_nobody_reads_its_progress(tmp_path):
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "surefoot", "train", "CartPole-v1", *SHORT, "--run-dir", run]
+    line = f"set -o pipefail; {' '.join(map(str, command))} | true"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["iteration"] for row in rows_of(run)] == [1, 2]
+
+
 def test_interrupted_training_leaves_a_run_that_can_be_evaluated(surefoot, start_surefoot, tmp_path):
     run = tmp_path / "interrupted"
     metrics = run / "metrics.jsonl"
@@ -95,8 +130,9 @@ def test_interrupted_training_leaves_a_run_that_can_be_evaluated(surefoot, start
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")
-    assert "Stopped by interruption" in out
+    assert (process.returncode, err) == (130, "")
+    assert "Stopped by SIGINT" in out
+    assert f"surefoot evaluate {run}" in out
     assert surefoot("evaluate", run, "--episodes", 1, "--json").returncode == 0
 
 

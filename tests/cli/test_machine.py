@@ -37,7 +37,7 @@ def test_present_extras_and_no_development_tools(monkeypatch):
 
 
 def test_changes_are_those_that_differ(tmp_path):
-    from surefoot.runners.run_folder import describe_session
+    from surefoot.runners.session import describe_session
 
     now = describe_session()
     versions = {**now["versions"], "python": "3.99.0", "extinct": "0.1"}

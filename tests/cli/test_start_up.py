@@ -59,6 +59,20 @@ def test_closed_pipe_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">/dev/full", 1, "surefoot: error: standard output: No space left on device\n"),
+        (">&-", 0, ""),
+        (">&- 2>&- <&-", 0, ""),
+    ],
+)
+def test_output_that_leads_nowhere(redirection, code, said):
+    command = f"{sys.executable} -m surefoot tasks {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
 def test_help_works_where_the_terminal_knows_only_ascii():
     command = [sys.executable, "-c", "from surefoot.cli.main import main; main(['--help'])"]
     done = subprocess.run(

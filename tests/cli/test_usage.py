@@ -26,6 +26,9 @@ MISTAKES = {
     "unknown logger": ("train --logger paper", ["--logger", "'paper'", "tensorboard"]),
     "setting without value": ("train --set gamma", ["--set gamma", "KEY=VALUE"]),
     "setting without key": ("train --set =3", ["--set =3", "KEY=VALUE"]),
+    "another folder for a run that goes on": ("train --resume a --run-dir b", ["--run-dir b", "--resume"]),
+    "other environments for it": ("train --resume a --num-envs 64", ["--num-envs 64", "--resume"]),
+    "another seed for it": ("train --resume a --seed 0", ["--seed 0", "--resume"]),
     "no run": ("evaluate", ["missing RUN", "surefoot evaluate --help"]),
     "one argument too many": ("play a b", ["unrecognized", "b", "surefoot play --help"]),
     "two of three velocities": ("play a --command 1 2", ["--command"]),
@@ -45,6 +48,19 @@ def test_mistake_is_one_clear_line_and_exit_code_2(line, parts, capsys):
     for part in parts:
         assert part in err
     assert not set("│╭╰\x1b") & set(err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["train", "--run-dir", ""], "--run-dir"),
+        (["train", "--resume", ""], "--resume"),
+        (["play", ""], "RUN"),
+    ],
+)
+def test_an_empty_path_is_a_mistake(arguments, name, capsys):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith(f"surefoot: error: {name}: needs a path")
 
 
 @pytest.mark.parametrize("width", ["20", "400"])

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from surefoot.errors import MissingExtraError, RunFolderError
+from surefoot.errors import MissingExtraError, RunFolderError, RunWriteError
 from surefoot.metrics.console import Console
 from surefoot.metrics.jsonl import JsonlLogger
 from surefoot.metrics.logger import Logger
@@ -112,3 +112,17 @@ def test_tensorboard_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match="cannot write TensorBoard events to"):
         TensorBoardLogger(tmp_path / "file" / "events")
+
+
+def test_tensorboard_names_a_full_disk_once(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    logger = TensorBoardLogger(tmp_path)
+
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(logger._writer, "add_scalar", fail)
+    with pytest.raises(RunWriteError, match=r"cannot write TensorBoard events to .*: No space left"):
+        logger.write({"iteration": 1, "kl": 0.1})
+    monkeypatch.setattr(logger._writer, "close", fail)
+    logger.close()

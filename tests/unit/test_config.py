@@ -232,3 +232,16 @@ def test_runner_settings_survive_a_file():
 )  # fmt: skip
 def test_training_settings_out_of_range_are_refused_by_name(path, value):
     assert f".{path.split('.')[-1]} = " in message(override, RunnerConfig(), {path: value})
+
+
+def test_a_path_as_it_stands_in_config_yaml():
+    tree = {"algorithm": {"gamma": 0.9}, "env": {"kwargs": {}}}
+    assert expand_path("train.algorithm.gamma", tree) == "algorithm.gamma"
+    assert expand_path("env.kwargs", tree) == "env.kwargs"
+
+
+def test_a_new_key_of_an_empty_mapping_is_given_with_the_mapping():
+    tree = {"env": {"kwargs": {}, "backend": "auto"}}
+    text = message(expand_path, "env.kwargs.foo", tree)
+    assert text == "unknown setting 'env.kwargs.foo': to add foo, write env.kwargs={foo: VALUE}"
+    assert "to add" not in message(expand_path, "env.backend.foo", tree)

@@ -98,8 +98,27 @@ def test_no_episodes_are_refused(episodes):
 
 
 def test_episodes_that_never_end_are_given_up():
-    with pytest.raises(ConfigError, match="1 of 3 episodes did not end within 2 steps"):
+    with pytest.raises(
+        ConfigError, match="only 2 of 3 episodes ended within 2 steps: allow more with --max-steps"
+    ):
         evaluate_policy(UnequalEpisodes(3), stand_still, episodes=3, max_steps=2)
+
+
+@pytest.mark.parametrize(
+    ("limit", "episodes", "steps"),
+    [(0, 2, "10,000"), (0, 5, "30,000"), (100, 2, "10,000"), (7000, 2, "14,000"), (7000, 3, "28,000")],
+)
+def test_patience_fits_the_time_limit_and_the_number_of_episodes(limit, episodes, steps):
+    class Endless(ConstantReward):
+        max_episode_length = limit
+
+        def step(self, actions):
+            return {}, torch.ones(2), torch.zeros(2, dtype=torch.bool), {}
+
+    env = Endless(2)
+    env.max_episode_length = limit
+    with pytest.raises(ConfigError, match=f"only 0 of {episodes} episodes ended within {steps} steps"):
+        evaluate_policy(env, lambda obs: torch.zeros(2, 1), episodes)
 
 
 def test_case_D3_evaluation_does_not_change_the_statistics():

@@ -1,5 +1,6 @@
 """How batches of Gymnasium environments are made, drawn and refused."""
 
+import subprocess
 import sys
 
 import gymnasium as gym
@@ -9,7 +10,7 @@ import torch
 
 from surefoot.envs import check_vec_env, make_gymnasium
 from surefoot.envs.cartpole import SameStepCartPole
-from surefoot.envs.gymnasium_backends import find_environment, make_vector_env
+from surefoot.envs.gymnasium_backends import make_vector_env
 from surefoot.errors import EnvironmentContractError, MissingExtraError, TaskError
 
 IDS = [
@@ -139,7 +140,8 @@ def test_an_environment_that_cannot_be_trained_is_one_clear_line(env_id, message
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_envs": 0}, "num_envs is 0"),
+        ({"num_envs": 0}, "num_envs is 0; it must be at least 1 and at most 100000"),
+        ({"num_envs": 100_001}, "num_envs is 100001; it must be at least 1 and at most 100000"),
         ({"workers": 0}, "workers is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"backend": "threads"}, "unknown backend 'threads'; valid: async, auto, envpool, sync"),
@@ -175,6 +177,11 @@ def test_case_D6_dictionary_observations_and_other_actions_are_refused_by_name()
             make_gymnasium("Odd-v0", 1, backend="sync", observations=gym.spaces.Dict({"a": box}))
         with pytest.raises(TaskError, match=r"Odd-v0 takes actions of MultiDiscrete\("):
             make_gymnasium("Odd-v0", 1, backend="sync", actions=gym.spaces.MultiDiscrete([2, 2]))
+        nothing = gym.spaces.Box(-1, 1, (0,), np.float32)
+        with pytest.raises(TaskError, match=r"Odd-v0 observes Box\(.*\(0,\).*which holds no number"):
+            make_gymnasium("Odd-v0", 1, backend="sync", observations=nothing)
+        with pytest.raises(TaskError, match=r"Odd-v0 takes actions of Box\(.*\(0,\)"):
+            make_gymnasium("Odd-v0", 1, backend="sync", actions=nothing)
     finally:
         del gym.registry["Odd-v0"]
 
@@ -189,6 +196,16 @@ def test_a_picture_of_environment_0(monkeypatch):
     assert picture.std() > 0
     with pytest.raises(TaskError, match="render_mode='rgb_array'"):
         make_gymnasium("CartPole-v1", 2).render()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is always a display")
+def test_without_a_display_a_picture_is_drawn_without_a_word(capfd, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    make = "make_gymnasium('CartPole-v1', 1, render_mode='rgb_array')"
+    code = f"from surefoot.envs import make_gymnasium; {make}.render()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert capfd.readouterr().err == ""
 
 
 def test_render_draws_environment_0_only_while_training(monkeypatch):
@@ -232,7 +249,3 @@ def test_a_failing_step_names_environment_and_id():
             env.step(actions)
     finally:
         del gym.registry["Fails-v0"]
-
-
-def test_find_environment_returns_the_spec():
-    assert find_environment("CartPole-v1").max_episode_steps == 500

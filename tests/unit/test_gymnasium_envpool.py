@@ -4,8 +4,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from surefoot.envs.gymnasium_backends import find_environment, make_vector_env
+from surefoot.envs.gymnasium_backends import make_vector_env
 from surefoot.envs.gymnasium_envpool import SameStepEnvPool
+from surefoot.envs.gymnasium_single import find_environment
 
 
 class StandInPool:

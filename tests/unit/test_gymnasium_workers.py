@@ -22,7 +22,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # spares the worker
 
 
 class Fragile(gym.Env):
-    """Fails, hangs or dies as its action says."""
+    """Fails, dies or exits as its action says."""
 
     observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
     action_space = gym.spaces.Discrete(4)
@@ -36,6 +36,8 @@ class Fragile(gym.Env):
             raise ValueError("the leg fell off")
         if action == 2:
             os.kill(os.getpid(), signal.SIGKILL)
+        if action == 3:
+            sys.exit(0)
         return np.zeros(2, np.float32), 0.0, False, False, {}
 
 
@@ -92,17 +94,28 @@ def test_case_G6_workers_start_after_torch_threads_and_leave_no_child(fragile):
         fragile.step(torch.zeros(5, dtype=torch.int64))
 
 
-def test_case_G6_a_failure_in_a_worker_names_the_environment_and_shows_its_traceback(fragile, caplog):
+def test_case_G6_a_failure_in_a_worker_names_the_environment_and_keeps_its_traceback_for_debugging(
+    fragile, caplog
+):
     actions = torch.tensor([0, 0, 0, 1, 0])
     with (
-        caplog.at_level(logging.ERROR, logger="surefoot.envs"),
+        caplog.at_level(logging.DEBUG, logger="surefoot.envs"),
         pytest.raises(
             EnvironmentContractError, match=r"^Fragile-v0: environment 3 failed in step: ValueError: the leg"
         ),
     ):
         fragile.step(actions)
-    assert "Traceback" in caplog.text
-    assert "in step\nValueError: the leg fell off" in caplog.text
+    [record] = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert "in step\nValueError: the leg fell off" in record.getMessage()
+    assert no_child_is_left()
+
+
+def test_an_environment_that_exits_in_a_worker_has_failed(fragile):
+    with pytest.raises(
+        EnvironmentContractError, match=r"^Fragile-v0: environment 4 failed in step: SystemExit: 0$"
+    ):
+        fragile.step(torch.tensor([0, 0, 0, 0, 3]))
     assert no_child_is_left()
 
 

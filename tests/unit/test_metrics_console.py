@@ -221,3 +221,27 @@ def test_time_left_follows_from_the_share_used():
     assert remaining_seconds({"seconds": 30.0}) is None
     assert remaining_seconds({"seconds": 0.0, "progress": 0.0}) is None
     assert remaining_seconds({"seconds": 30.0, "progress": 1.0}) is None
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_console_falls_silent_when_nobody_reads(plain, clock):
+    class Gone(io.StringIO):
+        attempts = 0
+
+        def write(self, text):
+            return len(text)
+
+        def flush(self):
+            self.attempts += 1
+            raise BrokenPipeError
+
+    file = Gone()
+    console = Console("CartPole-v1", file=file, plain=plain)
+    console.write(ROW)
+    attempts = file.attempts
+    assert attempts > 0
+    clock.now += 100
+    console.write(ROW)
+    console.message("KL is high")
+    console.close()
+    assert file.attempts == attempts

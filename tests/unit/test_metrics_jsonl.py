@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.errors import RunFolderError
+from surefoot.errors import RunFolderError, RunWriteError
 from surefoot.metrics.jsonl import JsonlLogger, read_jsonl
 
 
@@ -73,3 +73,11 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         JsonlLogger(tmp_path / "missing" / "metrics.jsonl")
     with pytest.raises(RunFolderError, match="cannot read metrics"):
         read_jsonl(tmp_path / "none.jsonl")
+
+
+def test_a_full_disk_is_named_once():
+    logger = JsonlLogger("/dev/full")
+    with pytest.raises(RunWriteError, match="cannot write metrics to /dev/full: No space left on device"):
+        logger.write({"iteration": 1})
+    logger.close()
+    logger.close()

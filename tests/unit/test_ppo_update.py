@@ -277,7 +277,7 @@ def test_no_mini_batch_waits_for_the_host(monkeypatch, actions, schedule):
     cfg = PPOConfig(schedule=schedule, normalize_values=True, normalize_advantage_per_mini_batch=True)
     ppo = make_ppo(cfg, NORMALIZED, actions)
     collect(ppo)
-    learn, reads = ppo._learn, []
+    learn, reads = ppo._gradient_step, []
 
     def recorded(batch):
         with RecordHostReads() as recorder:
@@ -285,7 +285,7 @@ def test_no_mini_batch_waits_for_the_host(monkeypatch, actions, schedule):
         reads.append(recorder.reads)
         return result
 
-    monkeypatch.setattr(ppo, "_learn", recorded)
+    monkeypatch.setattr(ppo, "_gradient_step", recorded)
     ppo.update()
     assert reads == [[]] * 20
 
@@ -306,7 +306,7 @@ def test_gradients_of_actor_and_critic_are_clipped_apart():
     ppo = make_ppo(cfg)
     collect(ppo)
     rollout = ppo.rollout
-    ppo._learn(replace(rollout, advantages=100 * rollout.advantages))
+    ppo._gradient_step(replace(rollout, advantages=100 * rollout.advantages))
     for module in (ppo.actor, ppo.critic):
         norm = torch.stack([p.grad.norm() for p in module.parameters()]).norm()
         assert norm.item() == pytest.approx(0.5, rel=1e-4)
@@ -317,7 +317,7 @@ def test_a_large_error_of_the_critic_does_not_shrink_the_step_of_the_actor():
     for coef in (1.0, 1e6):
         ppo = make_ppo(PPOConfig(value_loss_coef=coef))
         collect(ppo)
-        ppo._learn(ppo.rollout)
+        ppo._gradient_step(ppo.rollout)
         gradients.append([p.grad.clone() for p in ppo.actor.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 

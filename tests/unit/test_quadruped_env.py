@@ -253,3 +253,16 @@ def test_without_mujoco_the_extra_to_install_is_named(monkeypatch):
 def test_importing_the_package_does_not_import_mujoco():
     script = "import sys, surefoot.envs.quadruped; sys.exit('mujoco' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_episode_lengths_are_new_tensors_that_a_caller_may_hold_or_replace():
+    env = make(4, dataclasses.replace(QUIET, episode_seconds=0.1))  # 5 steps
+    env.episode_length_buf = ours = torch.tensor([0, 1, 2, 4])
+    env.step(torch.zeros(4, 12))
+    held = env.episode_length_buf
+    assert ours.tolist() == [0, 1, 2, 4]
+    assert held.tolist() == [1, 2, 3, 0]
+    env.step(torch.zeros(4, 12))
+    env.reset()
+    assert held.tolist() == [1, 2, 3, 0]
+    assert env.episode_length_buf.tolist() == [0, 0, 0, 0]

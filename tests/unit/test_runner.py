@@ -273,6 +273,66 @@ def test_case_K1_a_diverged_policy_is_named_and_not_saved(tmp_path):
     assert all(parameter.isfinite().all() for parameter in actor.parameters())
 
 
+@pytest.mark.parametrize("value", [1e25, -3e38])
+def test_numbers_that_would_blind_the_normalizer_are_refused(tmp_path, value):
+    class Absurd(MatchingAction):
+        def step(self, actions):
+            obs, *rest = super().step(actions)
+            obs["policy"][1] = value
+            return obs, *rest
+
+    with pytest.raises(
+        NonFiniteError, match=r"observation group 'policy': iteration 0, step 1, environment 1"
+    ):
+        make(Absurd(4), tmp_path).learn(5)
+
+
+def test_an_environment_that_chokes_on_its_own_nan_is_named_as_the_cause(tmp_path):
+    class Choking(Spoiled):
+        def step(self, actions):
+            assert actions.isfinite().all(), "invalid action"
+            return super().step(actions)
+
+    env = Choking("observation", from_step=5)
+    env.get_observations()["policy"]
+    with pytest.raises(
+        NonFiniteError, match=r"observation group 'policy': iteration 1, step 2, environment 2"
+    ):
+        make(env, tmp_path, actor=replace(MODEL, std_type="scalar")).learn(5)
+
+
+def test_an_interruption_in_the_middle_of_an_update_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    runner = make(log_dir=tmp_path, save_interval=1)
+    runner.learn(2)
+    before = everything_learned(runner)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    gradient_step = runner.alg._gradient_step
+    steps = iter([gradient_step, gradient_step, interrupted])
+    monkeypatch.setattr(runner.alg, "_gradient_step", lambda batch: next(steps)(batch))
+    with pytest.raises(KeyboardInterrupt):
+        runner.learn(1)
+    assert not same(everything_learned(runner), before)
+    saved = make()
+    saved.load(CheckpointFolder(tmp_path / "checkpoints").latest())
+    assert saved.progress.iterations == 2
+    assert same(everything_learned(saved), before)
+
+
+def test_going_on_from_an_earlier_checkpoint_deletes_nothing_before_something_new_is_saved(tmp_path):
+    make(log_dir=tmp_path, save_interval=1).learn(3)
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    again = make(log_dir=tmp_path)
+    again.load(folder.file(2))
+    again.run(Budget(iterations=2))
+    assert folder.file(3).exists()
+    again.run(Budget(iterations=3))
+    again.run(Budget(iterations=4))
+    assert folder.latest() == folder.file(4)
+
+
 def test_case_B3_more_mini_batches_than_samples_names_the_three_numbers():
     with pytest.raises(
         ConfigError, match=r"num_mini_batches = 20 exceeds the 16 samples .*4 steps x 4 environments"

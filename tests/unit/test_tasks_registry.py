@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from surefoot.errors import TaskError
+from surefoot.errors import ConfigError, TaskError
 from surefoot.tasks.registry import OWN_TASKS, Task, get_task, list_tasks
 
 
@@ -36,13 +36,21 @@ def test_every_listed_task_can_be_asked_for_and_says_what_it_is():
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("quadruped-flt", "quadruped-flat"), ("quadrupedflat", "quadruped-flat"), ("CartPole-v", "CartPole-v1")],
+    [
+        ("quadruped-flt", "quadruped-flat"),
+        ("quadrupedflat", "quadruped-flat"),
+        ("CartPole-v", "CartPole-v1"),
+        ("antv5", "Ant-v5"),
+        ("BipedalWalker-v4", "BipedalWalker-v3"),  # no preset: only Gymnasium knows it
+    ],
 )
 def test_unknown_name_is_answered_with_the_nearest(name, near):
     with pytest.raises(TaskError) as caught:
         get_task(name)
     assert repr(name) in str(caught.value)
     assert repr(near) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 120
 
 
 def test_name_near_to_nothing_is_answered_with_own_tasks():
@@ -57,3 +65,26 @@ def test_own_task_makes_its_environment(name):
     env = task.make_env(2, 0, "cpu", task.env_config, None)
     assert env.num_envs == 2
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("ALE/Pong-v5", "name the module that registers it, as in 'ale_py:ALE/Pong-v5'"),
+        (
+            "nowhere_at_all:X-v0",
+            "named 'nowhere_at_all'; install it, or add its folder to PYTHONPATH",
+        ),
+    ],
+)
+def test_the_reason_why_nothing_answers_is_kept(name, reason):
+    with pytest.raises(TaskError) as caught:
+        get_task(name)
+    assert repr(name) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_an_unknown_view_is_refused():
+    task = get_task("Pendulum-v1")
+    with pytest.raises(ConfigError, match="unknown view 'film'; valid: window, pictures or None"):
+        task.make_env(1, 0, "cpu", task.env_config, "film")

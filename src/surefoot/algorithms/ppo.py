@@ -76,7 +76,7 @@ class PPO(ActorCritic):
         for batch in mini_batches(
             rollout, self.cfg.num_mini_batches, self.cfg.num_learning_epochs, self.generator
         ):
-            for name, value in self._learn(batch).items():
+            for name, value in self._gradient_step(batch).items():
                 sums[name] = sums[name] + value if name in sums else value
         metrics = {name: total / num_updates for name, total in sums.items()}
         metrics["explained_variance"] = explained_variance(rollout.values, rollout.returns)
@@ -94,7 +94,7 @@ class PPO(ActorCritic):
             return rollout
         return replace(rollout, advantages=normalize_advantages(rollout.advantages))
 
-    def _learn(self, batch: Batch) -> dict[str, Tensor]:
+    def _gradient_step(self, batch: Batch) -> dict[str, Tensor]:
         """One gradient step; returns what there is to know about it."""
         cfg, size = self.cfg, len(batch)
         if cfg.normalize_advantage_per_mini_batch:

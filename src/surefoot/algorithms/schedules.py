@@ -55,10 +55,10 @@ class Linear:
 
 
 class AdaptiveKL:
-    """rsl_rl's rule: divide by `factor` above twice the target KL, multiply by it below half the target.
+    """Divide by `factor` above twice the target KL, multiply by it below half the target.
 
-    The first KL of an update compares the policy with itself: it is 0 up to rounding and says nothing. A KL
-    of 0 or NaN leaves the rate alone, too.
+    This is rsl_rl's rule but for one thing: the first KL of an update compares the policy with itself. It is
+    0 up to rounding, says nothing, and is ignored. A KL of 0 or NaN leaves the rate alone, too.
     """
 
     def __init__(self, desired_kl: float, factor: float, bounds: tuple[float, float]) -> None:

@@ -45,17 +45,37 @@ def parse_velocity(texts: Sequence[str]) -> tuple[float, float, float]:
     return forward, left, turn
 
 
+def parse_path(text: str) -> Path:
+    """Read a path; an empty one, as an unset shell variable leaves it, would mean the working directory."""
+    if not text.strip():
+        raise ValueError("needs a path, got ''")
+    return Path(text)
+
+
+_OPTION_OF = {  # entries of config.yaml that an option decides
+    "task": "the argument TASK",
+    "num_envs": "--num-envs",
+    "device": "--device",
+    "budget": "--seconds, --iterations or --env-steps",
+    "budget.seconds": "--seconds",
+    "budget.iterations": "--iterations",
+    "budget.env_steps": "--env-steps",
+}
+
+
 def parse_settings(settings: Iterable[str]) -> dict[str, str]:
     """Split `KEY=VALUE` at the first equals sign; the last one wins where a key comes twice.
 
     Raises:
-        ConfigError: a setting has no equals sign or no key.
+        ConfigError: a setting has no equals sign or no key, or belongs to an option.
     """
     pairs: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not (key.strip() and equals):
             raise ConfigError(f"--set {setting}: write it as KEY=VALUE, such as --set algorithm.gamma=0.97")
+        if key.strip() in _OPTION_OF:
+            raise ConfigError(f"--set {key.strip()}: use {_OPTION_OF[key.strip()]}")
         pairs[key.strip()] = value.strip()
     return pairs
 
@@ -83,6 +103,7 @@ def _number(parse: Callable[[str], Any], metavar: str) -> PrimitiveConstructorSp
 Count: TypeAlias = Annotated[int, _number(parse_count, "N")]
 OptionalCount: TypeAlias = Annotated[int | None, _number(parse_count, "N")]
 Seed: TypeAlias = Annotated[int, _number(parse_seed, "N")]
+OptionalSeed: TypeAlias = Annotated[int | None, _number(parse_seed, "N")]
 Seconds: TypeAlias = Annotated[float, _number(parse_seconds, "S")]
 OptionalSeconds: TypeAlias = Annotated[float | None, _number(parse_seconds, "S")]
 Velocity: TypeAlias = Annotated[
@@ -95,4 +116,12 @@ Velocity: TypeAlias = Annotated[
         str_from_instance=lambda value: [str(number) for number in value or ()],
     ),
 ]
-RunFolder: TypeAlias = Annotated[Positional[Path], arg(metavar="RUN")]
+_PATH: PrimitiveConstructorSpec[Any] = PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="PATH",
+    instance_from_str=lambda texts: parse_path(texts[0]),
+    is_instance=lambda value: value is None or isinstance(value, Path),
+    str_from_instance=lambda value: [str(value)],
+)
+OptionalPath: TypeAlias = Annotated[Path | None, _PATH]
+RunFolder: TypeAlias = Annotated[Positional[Path], _PATH, arg(metavar="RUN")]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import RunFolderError
+from surefoot.machine import available_cores
 
 _REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
 _NOT_FOR_USERS = ("all", "dev")
@@ -24,7 +25,7 @@ def describe_machine() -> dict[str, str | int]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": _cpu_model(),
-        "cores": _usable_cores(),
+        "cores": available_cores(),
     }
 
 
@@ -74,7 +75,7 @@ def changes_since(run: Path) -> dict[str, dict[str, Any]]:
     Raises:
         RunFolderError: `run/run.json` is missing or cannot be read.
     """
-    from surefoot.runners.run_folder import describe_session
+    from surefoot.runners.session import describe_session
 
     then, now = _comparable(_read_record(run / "run.json")), _comparable(describe_session())
     if "commit" not in now:  # outside a repository: nothing to compare with
@@ -115,12 +116,6 @@ def _requirements() -> list[tuple[str, str | None]]:
     """List (distribution, extra) of Surefoot's own metadata; None marks what is always needed."""
     found = [_REQUIREMENT.match(line) for line in requires("surefoot") or []]
     return [(match[1], match[2]) for match in found if match]
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _cpu_model() -> str:

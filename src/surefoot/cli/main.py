@@ -2,7 +2,8 @@
 
 Every command is a frozen dataclass, one per file, whose fields are its options and whose call does the work.
 This file turns what goes wrong into exit codes: 0 done, 1 failed while running, 2 asked for something that
-cannot be done, 130 interrupted.
+cannot be done, 128 + N ended by signal N: 130 after Ctrl-C, 143 after SIGTERM. Training that a signal ended
+is saved all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from surefoot.cli.check import Check
 from surefoot.cli.doctor import Doctor
 from surefoot.cli.evaluate import Evaluate
-from surefoot.cli.output import print_error, print_line
+from surefoot.cli.output import discard_output, flush_output, print_error, print_line
 from surefoot.cli.play import Play
 from surefoot.cli.report import Report
 from surefoot.cli.tasks import Tasks
@@ -40,44 +41,52 @@ DESCRIPTION = "Train legged robots and Gymnasium tasks with PPO. (`surefoot --ve
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (default: the process's arguments) asks for and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without a character shows "?", and all the rest
             stream.reconfigure(errors="replace")
-    return _exit_code(lambda: _run(arguments))
+    code = _exit_code(lambda: _run(arguments))
+    flushed = _exit_code(flush_output)  # here, so that a full disk becomes one line too
+    return code or flushed
 
 
-def _run(arguments: list[str]) -> None:
+def _replace_closed_streams() -> None:
+    """Give the process every standard stream, as `surefoot ... >&-` starts it without.
+
+    In this order, because the system hands out the lowest free number: no file of a run may become what a
+    library takes for standard output.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _run(arguments: list[str]) -> int | None:
     if arguments == ["--version"]:
         from surefoot import __version__
 
         print_line(f"surefoot {__version__}")
-        return
+        return None
     command = parse(arguments, COMMANDS, DESCRIPTION)
-    if command is not None:
-        command()
-    sys.stdout.flush()  # here, so that a closed pipe is met where it is handled
+    return command() if command is not None else None
 
 
-def _exit_code(work: Callable[[], None]) -> int:
+def _exit_code(work: Callable[[], int | None]) -> int:
     try:
-        work()
+        return work() or 0
     except SurefootError as error:
         print_error(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         print_error("interrupted")
         return 130
-    except BrokenPipeError:  # the reader of our output, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        if error.filename is None:
-            return _fault()
-        print_error(f"{error.filename}: {error.strerror}")  # a full disk, a folder that cannot be written
+    except OSError as error:  # a full disk, a folder that cannot be written, a connection that broke
+        discard_output()
+        reason = error.strerror or str(error) or type(error).__name__
+        print_error(reason if error.filename is None else f"{error.filename}: {reason}")
         return 1
     except Exception:
         return _fault()
-    return 0
 
 
 def _fault() -> int:

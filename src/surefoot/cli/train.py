@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from signal import Signals
 from typing import Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
 
-from surefoot.cli.arguments import OptionalCount, OptionalSeconds, Seed, parse_settings
+from surefoot.cli.arguments import OptionalCount, OptionalPath, OptionalSeconds, OptionalSeed, parse_settings
 from surefoot.cli.output import print_line
+from surefoot.errors import ConfigError
 
 _BUDGET = create_mutex_group(required=False, title="budget (default: the task's own)")
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a policy and leave a run folder with checkpoints and measurements; Ctrl-C ends it early."""
+    """Train a policy and leave a run folder with checkpoints and measurements.
+
+    Ctrl-C or SIGTERM ends training early: the run is saved and can go on with --resume. The exit code is then
+    130 or 143.
+    """
 
     task: Annotated[Positional[str | None], arg(metavar="[TASK]", help_behavior_hint="")] = None
     """A name from `surefoot tasks`, or any Gymnasium id; quadruped-flat, or that of --resume, if left out."""
@@ -33,19 +38,22 @@ class Train:
     num_envs: Annotated[OptionalCount, arg(help_behavior_hint="(default: the task's own)")] = None
     """Environments that run side by side."""
 
-    seed: Seed = 0
+    seed: Annotated[OptionalSeed, arg(help_behavior_hint="(default: 0)")] = None
     """Decides every random choice of the run."""
 
-    device: Annotated[str, arg(metavar="D")] = "cpu"
+    device: Annotated[
+        str | None, arg(metavar="D", help_behavior_hint="(default: cpu, or that of --resume)")
+    ] = None
     """Where the networks live: cpu, cuda or cuda:N."""
 
     run_dir: Annotated[
-        Path | None, arg(metavar="DIR", help_behavior_hint="(default: a new one under runs/)")
+        OptionalPath, arg(metavar="DIR", help_behavior_hint="(default: a new one under runs/)")
     ] = None
     """Folder for this run."""
 
-    resume: Annotated[Path | None, arg(metavar="RUN", help_behavior_hint="")] = None
-    """Go on from the last checkpoint of this run; budgets count from its beginning."""
+    resume: Annotated[OptionalPath, arg(metavar="RUN", help_behavior_hint="")] = None
+    """Go on from the last checkpoint of this run, in its folder. Number of environments and seed are the
+    run's own; budgets count from its beginning."""
 
     render: bool = False
     """Show the first environment while training."""
@@ -58,8 +66,9 @@ class Train:
     ] = ()
     """Change settings of the run, such as `--set algorithm.gamma=0.97`."""
 
-    def __call__(self) -> None:
-        """Train until the budget is spent."""
+    def __call__(self) -> int:
+        """Train until the budget is spent; return 0, or 128 + N if signal N ended it."""
+        self._check_resume()
         overrides = parse_settings(setting for group in self.settings for setting in group)
 
         from surefoot.tasks.run import train
@@ -78,9 +87,19 @@ class Train:
             loggers=self.logger,
             overrides=overrides,
         )
-        reason = "interruption" if result.stopped_by == "request" else result.stopped_by
         print_line(
-            f"Stopped by {reason} after {result.iteration} iterations, {result.env_steps:,} steps "
+            f"Stopped by {result.stopped_by} after {result.iteration} iterations, {result.env_steps:,} steps "
             f"and {result.seconds:.0f} s. Run folder: {result.run_dir}"
         )
         print_line(f"Next: surefoot evaluate {result.run_dir}  or  surefoot play {result.run_dir}")
+        signals = Signals.__members__
+        return 128 + signals[result.stopped_by] if result.stopped_by in signals else 0
+
+    def _check_resume(self) -> None:
+        """Refuse options that a run which goes on would have to ignore."""
+        if self.resume is None:
+            return
+        fixed = {"--run-dir": self.run_dir, "--num-envs": self.num_envs, "--seed": self.seed}
+        for option, value in fixed.items():
+            if value is not None:
+                raise ConfigError(f"{option} {value} cannot be combined with --resume: it is the run's own")

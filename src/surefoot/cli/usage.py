@@ -67,7 +67,7 @@ def _in_one_line(box: str) -> str:
     suggestion = re.search(r"Perhaps you meant: (--[\w-]+)", " ".join(map(" ".join, sections)))
     if suggestion:
         message += f"; did you mean {suggestion.group(1)}?"
-    return message[:1].lower() + message[1:]
+    return message if message[:2].isupper() else message[:1].lower() + message[1:]  # RUN stays RUN
 
 
 def _read(box: str) -> tuple[str, list[list[str]]]:

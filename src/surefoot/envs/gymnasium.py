@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import EnvironmentContractError, MissingExtraError, ShapeError, TaskError
+from surefoot.errors import EnvironmentContractError, MissingExtraError, ShapeError, SurefootError, TaskError
 from surefoot.types import ActionSpec, DiscreteActions, Extras, Observations
 
 try:
@@ -22,12 +22,16 @@ except ImportError as error:
     raise MissingExtraError("gymnasium", "gym") from error
 
 from surefoot.envs.gymnasium_actions import ActionMapping, action_map
-from surefoot.envs.gymnasium_backends import Backend, find_environment, make_vector_env
+from surefoot.envs.gymnasium_backends import Backend, make_vector_env
+from surefoot.envs.gymnasium_single import FAILURES, find_environment, told
 from surefoot.envs.gymnasium_workers import WorkerVectorEnv
 
 RewardFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 """(observations `[N, D]`, actions as the environment saw them, next observations `[N, D]`, rewards `[N]`) ->
 rewards `[N]`. Where an episode ended, the next observation is its true last one."""
+
+MOST_ENVS = 100_000
+"""Largest `num_envs`: a number beyond it is a slip of the hand, and would fill the memory before it fails."""
 
 
 def make_gymnasium(
@@ -62,11 +66,12 @@ def make_gymnasium(
 
     Raises:
         TaskError: unknown id, backend or space, or a setting that the environment does not take.
-        EnvironmentContractError: an environment fails in its first reset.
+        EnvironmentContractError: an environment fails in its first reset, or returns another shape than its
+            observation space says.
         MissingExtraError: the environment needs a package that is not installed.
     """
-    if num_envs < 1:
-        raise TaskError(f"num_envs is {num_envs}; it must be at least 1")
+    if not 1 <= num_envs <= MOST_ENVS:
+        raise TaskError(f"num_envs is {num_envs}; it must be at least 1 and at most {MOST_ENVS}")
     if seed < 0:
         raise TaskError(f"seed is {seed}; it must be at least 0")
     if workers is not None and workers < 1:
@@ -115,6 +120,7 @@ class GymnasiumEnv(VecEnv):
 
     Raises:
         TaskError: the spaces are none that a policy here can read or drive, or the autoreset mode is another.
+        EnvironmentContractError: an environment fails in its first reset.
     """
 
     def __init__(
@@ -141,7 +147,7 @@ class GymnasiumEnv(VecEnv):
         self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         self._reward = reward
         envs.action_space.seed(seed)
-        self._observations = self._to_groups(envs.reset(seed=_reset_seed(envs, seed))[0])
+        self._observations = self._first_observations(seed=_reset_seed(envs, seed))
 
     @property
     def action_spec(self) -> ActionSpec:
@@ -149,8 +155,12 @@ class GymnasiumEnv(VecEnv):
         return self._actions.spec
 
     def reset(self) -> tuple[Observations, Extras]:
-        """Start a new episode in every environment. The seed is not applied again."""
-        self._observations = self._to_groups(self.envs.reset()[0])
+        """Start a new episode in every environment. The seed is not applied again.
+
+        Raises:
+            EnvironmentContractError: an environment failed; all are closed.
+        """
+        self._observations = self._first_observations()
         self.episode_length_buf = torch.zeros_like(self.episode_length_buf)
         return self._observations, {}
 
@@ -170,7 +180,7 @@ class GymnasiumEnv(VecEnv):
                 f"{self.name} takes actions of shape {list(self._action_shape)}, got {list(actions.shape)}"
             )
         sent = self._actions.to_environment(actions.detach().cpu().numpy())
-        observations, rewards, terminated, truncated, info = self._step(sent)
+        observations, rewards, terminated, truncated, info = self._ask("step", sent)
         dones = terminated | truncated
         before, self._observations = self._observations, self._to_groups(observations)
         final = self._observations
@@ -189,7 +199,13 @@ class GymnasiumEnv(VecEnv):
         return self._observations, rewards, dones, extras
 
     def render(self) -> np.ndarray:
-        """Return a picture of environment 0, `[height, width, 3]` uint8; needs `render_mode="rgb_array"`."""
+        """Return a picture of environment 0, `[height, width, 3]` uint8; needs `render_mode="rgb_array"`.
+
+        Raises:
+            TaskError: the environment was made without that mode, or draws nothing.
+            MissingExtraError: it draws with a package that is not installed.
+            EnvironmentContractError: drawing failed.
+        """
         singles = getattr(self.envs, "envs", None)
         picture = singles[0].render() if singles and singles[0].render_mode == "rgb_array" else None
         if not isinstance(picture, np.ndarray):
@@ -200,17 +216,27 @@ class GymnasiumEnv(VecEnv):
         """Stop worker processes and close windows. More than once does no harm."""
         self.envs.close()
 
-    def _step(self, actions: np.ndarray) -> Any:
-        try:
-            return self.envs.step(actions)
-        except EnvironmentContractError:
-            self.close()
-            raise
-        except Exception as error:
+    def _first_observations(self, **options: Any) -> Observations:
+        observations, _ = self._ask("reset", **options)
+        expected = (self.num_envs, *self.envs.single_observation_space.shape)  # pyright: ignore[reportOptionalIterable]
+        if np.shape(observations) != expected:
             self.close()
             raise EnvironmentContractError(
-                f"{self.name}: step failed: {type(error).__name__}: {error}"
-            ) from error
+                f"{self.name}: reset returned observations of shape {list(np.shape(observations))}; "
+                f"its observation space says {list(expected)}"
+            )
+        return self._to_groups(observations)
+
+    def _ask(self, verb: str, *args: Any, **options: Any) -> Any:
+        """Call `reset` or `step` of the batch; on failure close it and name the environment."""
+        try:
+            return getattr(self.envs, verb)(*args, **options)
+        except SurefootError:
+            self.close()
+            raise
+        except FAILURES as error:
+            self.close()
+            raise EnvironmentContractError(f"{self.name}: {verb} failed: {told(error)}") from error
 
     def _final_rows(self, observations: np.ndarray, dones: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """`observations` with the true last observation in the rows where an episode ended."""
@@ -253,6 +279,8 @@ def _check_autoreset(envs: object, name: str) -> None:
 def _check_observation_space(space: gym.Space, name: str) -> None:
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         raise TaskError(f"{name} observes {space}; only a flat Box can be trained on so far")
+    if space.shape == (0,):
+        raise TaskError(f"{name} observes {space}, which holds no number: there is nothing to act on")
 
 
 def _reset_seed(envs: VectorEnv, seed: int) -> Any:

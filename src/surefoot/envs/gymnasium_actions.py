@@ -59,7 +59,7 @@ def action_map(space: gym.Space, mapping: ActionMapping, name: str) -> DiscreteM
         raise TaskError(f"unknown action_mapping {mapping!r}; valid: 'scale', 'clip'")
     if isinstance(space, gym.spaces.Discrete):
         return DiscreteMap(DiscreteActions(int(space.n)), int(space.start))
-    if isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating):
+    if isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating) and space.shape != (0,):
         return _box_map(space, mapping)
     raise TaskError(f"{name} takes actions of {space}; only Discrete and a Box of real numbers can be driven")
 

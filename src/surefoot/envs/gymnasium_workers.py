@@ -145,7 +145,7 @@ class WorkerVectorEnv(VectorEnv):
             if kind == "error":
                 self.close()
                 message, trace = value
-                logging.getLogger("surefoot.envs").error("in a worker process:\n%s", trace)
+                logging.getLogger("surefoot.envs").debug("in a worker process:\n%s", trace)
                 raise EnvironmentContractError(message)
         return [value for _, value in answers]
 
@@ -164,7 +164,7 @@ def _work(pipe: Connection, recipe: bytes) -> None:
             envs.close()
         except (EOFError, OSError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             pipe.send(("error", (str(error), traceback.format_exc())))
 
 

@@ -6,10 +6,11 @@ import atexit
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import IO
 
-from rich.console import Console as Terminal
+from rich.console import Console as RichConsole
 from rich.live import Live
 from rich.panel import Panel
 
@@ -22,12 +23,20 @@ _PLAIN_PAUSE = 2.0
 _PLAIN_METRICS = ("episode_return", "episode_length", "vx_error", "vy_error", "yaw_rate_error", "kl")
 
 
+class Terminal(RichConsole):
+    """A terminal that does not end the program when it is gone."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave the exception to the caller."""
+        raise
+
+
 class Console:
     """A logger for people.
 
     On a terminal one panel is redrawn in place, at most eight times a second and never for more than one
     percent of the time. Elsewhere (a pipe, a CI log) one line is written every two seconds, and less often
-    later on.
+    later on. Once nobody reads any more (`surefoot train | head`, a closed terminal), it stays silent.
 
     Args:
         title: what is trained.
@@ -39,6 +48,7 @@ class Console:
         self._terminal = Terminal(file=file, force_terminal=True if plain is False else None)
         self._state = RunState(title)
         self._view = _PlainLines(self._terminal) if self._is_plain(plain) else _LivePanel(self._terminal)
+        self._silent = False
         self._closed = False
 
     def _is_plain(self, plain: bool | None) -> bool:
@@ -51,18 +61,27 @@ class Console:
     def write(self, metrics: Mapping[str, float]) -> None:
         """Take in one row and show it when it is time; numbers that are not finite are not shown."""
         self._state.add({name: value for name, value in metrics.items() if math.isfinite(value)})
-        self._view.row(self._state)
+        self._show(self._view.row)
 
     def message(self, text: str) -> None:
         """Show a message at once."""
         self._state.messages.append(text)
-        self._view.message(self._state)
+        self._show(self._view.message)
 
     def close(self) -> None:
         """Show the last state and hand the terminal back."""
         if not self._closed:
             self._closed = True
-            self._view.close(self._state)
+            self._show(self._view.close)
+
+    def _show(self, show: Callable[[RunState], None]) -> None:
+        if not self._silent:
+            try:
+                show(self._state)
+            except OSError:  # training is worth more than its display
+                self._silent = True
+                with suppress(OSError):
+                    self._view.stop()
 
 
 class _PlainLines:
@@ -87,6 +106,9 @@ class _PlainLines:
     def close(self, state: RunState) -> None:
         if self._pending:
             self._print(state)
+
+    def stop(self) -> None:
+        """Nothing to hand back."""
 
     def _print(self, state: RunState) -> None:
         self._pending = False
@@ -121,12 +143,12 @@ class _LivePanel:
 
     def close(self, state: RunState) -> None:
         self._draw(render(state, self._terminal.width))
-        self._stop()
+        self.stop()
 
     def _draw(self, frame: Panel) -> None:
         if self._terminal.size != self._size:  # old lines may have wrapped: what is on the screen is unknown
             self._size = self._terminal.size
-            self._stop()
+            self.stop()
             self._terminal.clear()
         if self._live is None:
             ours = self._terminal.file is sys.stdout  # then what others print goes above the panel
@@ -138,14 +160,15 @@ class _LivePanel:
                 redirect_stderr=ours,
             )
             self._live.start()
-            atexit.register(self._stop)  # a crash must not leave the cursor hidden
+            atexit.register(self.stop)  # a crash must not leave the cursor hidden
         self._live.update(frame, refresh=True)
 
-    def _stop(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-            atexit.unregister(self._stop)
+    def stop(self) -> None:
+        """Hand the terminal back."""
+        live, self._live = self._live, None
+        if live is not None:
+            atexit.unregister(self.stop)
+            live.stop()
 
 
 def plain_line(latest: Mapping[str, float]) -> str:

@@ -6,10 +6,11 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import RunFolderError
+from surefoot.errors import RunFolderError, RunWriteError
 
 
 class JsonlLogger:
@@ -30,6 +31,7 @@ class JsonlLogger:
     def __init__(self, path: Path | str, resume_iteration: int | None = None) -> None:
         self.path = Path(path)
         self._messages: list[str] = []
+        self._failed = False
         try:
             if resume_iteration is not None and self.path.exists():
                 _drop_rows_after(self.path, resume_iteration)
@@ -38,20 +40,34 @@ class JsonlLogger:
             raise RunFolderError(f"cannot write metrics to {self.path}: {error.strerror}") from error
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Append one row."""
+        """Append one row.
+
+        Raises:
+            RunWriteError: the row could not be written.
+        """
         row: dict[str, Any] = {name: _plain(value) for name, value in metrics.items()}
         if self._messages:
             row["messages"], self._messages = self._messages, []
-        self._file.write(json.dumps(row, allow_nan=False) + "\n")
-        self._file.flush()
+        with self._naming_failures():
+            self._file.write(json.dumps(row, allow_nan=False) + "\n")
+            self._file.flush()
 
     def message(self, text: str) -> None:
         """Keep the text for the next row."""
         self._messages.append(text)
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; a failure that `write` has reported is not reported again."""
+        with suppress(OSError) if self._failed else self._naming_failures():
+            self._file.close()
+
+    @contextmanager
+    def _naming_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failed = True
+            raise RunWriteError(f"cannot write metrics to {self.path}: {error.strerror}") from error
 
 
 def read_jsonl(path: Path | str) -> list[dict[str, Any]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from surefoot.errors import MissingExtraError, RunFolderError
+from surefoot.errors import MissingExtraError, RunFolderError, RunWriteError
 from surefoot.metrics.registry import tag_of
 
 
@@ -40,18 +41,37 @@ class TensorBoardLogger:
         except OSError as error:
             raise RunFolderError(f"cannot write TensorBoard events to {log_dir}: {error.strerror}") from error
         self._iteration = resume_iteration or 0
+        self._log_dir = log_dir
+        self._failed = False
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Add one point to every curve; numbers that are not finite are left out."""
+        """Add one point to every curve; numbers that are not finite are left out.
+
+        Raises:
+            RunWriteError: this or an earlier point could not be written.
+        """
         self._iteration = int(metrics.get("iteration", self._iteration + 1))
-        for name, value in metrics.items():
-            if name != "iteration" and math.isfinite(value):
-                self._writer.add_scalar(tag_of(name), value, self._iteration)
+        with self._naming_failures():
+            for name, value in metrics.items():
+                if name != "iteration" and math.isfinite(value):
+                    self._writer.add_scalar(tag_of(name), value, self._iteration)
 
     def message(self, text: str) -> None:
         """Add the text at the last iteration."""
-        self._writer.add_text("Messages", text, self._iteration)
+        with self._naming_failures():
+            self._writer.add_text("Messages", text, self._iteration)
 
     def close(self) -> None:
-        """Write out what is pending."""
-        self._writer.close()
+        """Write out what is pending; a failure that was reported before is not reported again."""
+        with suppress(OSError) if self._failed else self._naming_failures():
+            self._writer.close()
+
+    @contextmanager
+    def _naming_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._failed = True
+            raise RunWriteError(
+                f"cannot write TensorBoard events to {self._log_dir}: {error.strerror or error}"
+            ) from error

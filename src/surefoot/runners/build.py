@@ -16,6 +16,9 @@ from surefoot.models import build_actor, build_critic
 from surefoot.runners.config import RunnerConfig
 from surefoot.storage import RolloutStorage
 
+MOST_SAMPLES = 100_000_000
+"""Samples of a rollout; more would not fit into any machine's memory."""
+
 
 def build_ppo(
     interface: dict[str, Any],
@@ -40,6 +43,11 @@ def build_ppo(
         ConfigError: the settings do not fit each other or the environment.
     """
     samples = cfg.num_steps_per_env * env.num_envs
+    if samples > MOST_SAMPLES:
+        raise ConfigError(
+            f"{cfg.num_steps_per_env} steps x {env.num_envs} environments has {samples} samples; "
+            f"at most {MOST_SAMPLES} are possible"
+        )
     if cfg.algorithm.num_mini_batches > samples:
         raise ConfigError(
             f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "

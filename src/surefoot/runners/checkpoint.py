@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from surefoot.errors import CheckpointError, RunFolderError
+from surefoot.errors import CheckpointError, RunWriteError
 
 FORMAT = 1
 
@@ -21,18 +22,21 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     A crash or a full disk on the way leaves the previous file as it was.
 
     Raises:
-        RunFolderError: the file cannot be written.
+        RunWriteError: the file cannot be written.
     """
     temporary = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # First to memory: torch reports a full disk in words that nobody understands.
+        content = io.BytesIO()
+        torch.save({"format": FORMAT, **state}, content)
         with temporary.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
+            file.write(content.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except (OSError, RuntimeError) as error:  # torch reports a failed write as RuntimeError
-        raise RunFolderError(f"cannot write checkpoint {path}: {error}") from error
+    except OSError as error:
+        raise RunWriteError(f"cannot write checkpoint {path}: {error.strerror}") from error
     finally:
         with suppress(OSError):  # after a success it is gone
             temporary.unlink()
@@ -50,11 +54,18 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
             state = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError:
         raise CheckpointError(f"no checkpoint {path}") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot read checkpoint {path}: {error.strerror}") from error
     except Exception as error:  # what a damaged file makes the unpickler raise could be anything
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"cannot read checkpoint {path}: damaged or not a checkpoint ({reason})"
+            f"cannot read checkpoint {path}: truncated, damaged or not a checkpoint{_another(path)}"
         ) from error
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a Surefoot checkpoint of format {FORMAT}")
     return state
+
+
+def _another(path: Path) -> str:
+    """Point to the latest other checkpoint beside a damaged one."""
+    others = sorted(file for file in path.parent.glob("iteration_*.pt") if file != path)
+    return f"; there is also {others[-1]}" if others else ""

@@ -43,7 +43,7 @@ class CheckpointFolder:
         Checkpoints of later iterations are deleted: they belong to a session that this one left behind.
 
         Raises:
-            RunFolderError: the file cannot be written.
+            RunWriteError: the file cannot be written.
         """
         if self._saved == iteration:
             return
@@ -53,6 +53,11 @@ class CheckpointFolder:
         current = files.index(self.file(iteration))
         for file in (*files[current + 1 :], *files[: max(0, current + 1 - self.keep)]):
             file.unlink(missing_ok=True)
+
+    def went_on_from(self, file: Path, iteration: int) -> None:
+        """Remember what training goes on from: if it lies here, there is nothing to save yet."""
+        if file.resolve() == self.file(iteration).resolve():
+            self._saved = iteration
 
     def refuse_foreign(self) -> None:
         """Raise a RunFolderError if the folder holds checkpoints that this object did not write."""

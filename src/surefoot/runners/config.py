@@ -23,7 +23,8 @@ class RunnerConfig:
         save_interval: iterations between checkpoints.
         random_episode_start: begin with environments at random points of their episodes, so that time limits
             do not strike all at once; for environments that take `episode_length_buf` as their clock.
-        seed: of initial weights, actions and mini-batches.
+        seed: of initial weights, actions and mini-batches; `surefoot.train` also seeds the environment with
+            it.
     """
 
     num_steps_per_env: int = 24

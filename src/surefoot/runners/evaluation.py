@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,9 +12,11 @@ from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import ConfigError
 from surefoot.types import Observations
 
+_SHORTEST_PATIENCE = 10_000  # steps for an episode, even where the time limit is shorter
+
 
 def evaluate_policy(
-    env: VecEnv, policy: Callable[[Observations], Tensor], episodes: int, max_steps: int = 1_000_000
+    env: VecEnv, policy: Callable[[Observations], Tensor], episodes: int, max_steps: int | None = None
 ) -> dict[str, float]:
     """Run `episodes` complete episodes and average.
 
@@ -24,17 +27,21 @@ def evaluate_policy(
         env: fresh or used; it is reset first.
         policy: observations to actions.
         episodes: how many.
-        max_steps: give up after this many steps of every environment.
+        max_steps: give up after this many steps of every environment; None: for each episode that an
+            environment has to play, twice its time limit and at least 10,000.
 
     Returns:
-        `episodes`, `episode_return` and its `episode_return_std`, `episode_length` in steps, and the mean of
-        every entry of `extras["measures"]` over the episodes counted.
+        `episodes`; over the episodes, the means `episode_return` and `episode_length` (in steps) and
+        `episode_return_std`; and the mean of every entry of `extras["measures"]` over all steps of these
+        episodes at which it was measured, so that long episodes weigh more.
 
     Raises:
         ConfigError: fewer than one episode asked for, or episodes that do not end within `max_steps`.
     """
     if episodes < 1:
         raise ConfigError(f"episodes = {episodes}: expected at least 1")
+    if max_steps is None:
+        max_steps = _patience(env, episodes)
     num_envs, device = env.num_envs, env.device
     quota = torch.full((num_envs,), episodes // num_envs, device=device)
     quota[: episodes % num_envs] += 1
@@ -59,7 +66,10 @@ def evaluate_policy(
         if not bool((quota > 0).any()):
             break
     else:
-        raise ConfigError(f"{int(quota.sum())} of {episodes} episodes did not end within {max_steps} steps")
+        raise ConfigError(
+            f"only {episodes - int(quota.sum())} of {episodes} episodes ended within {max_steps:,} steps: "
+            "allow more with --max-steps (in Python: max_steps)"
+        )
     all_returns, all_lengths = torch.cat(finished, dim=1)
     return {
         "episodes": episodes,
@@ -68,6 +78,12 @@ def evaluate_policy(
         "episode_length": all_lengths.mean().item(),
         **measured.means(),
     }
+
+
+def _patience(env: VecEnv, episodes: int) -> int:
+    """Steps after which episodes still running are taken to have no end."""
+    limit = int(torch.as_tensor(env.max_episode_length).max())
+    return math.ceil(episodes / env.num_envs) * max(_SHORTEST_PATIENCE, 2 * limit)
 
 
 class _MaskedMeans:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from surefoot.config import from_mapping, to_mapping
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import CheckpointError, ConfigError
+from surefoot.errors import CheckpointError, ConfigError, SurefootError
 from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
@@ -65,15 +66,16 @@ class OnPolicyRunner:
         self.progress = Progress()
         self.episodes = EpisodeMeter(env.num_envs, self.device)
         self._means = MeanMeter(self.device)
-        self._health = HealthCheck(self.cfg.algorithm.desired_kl)
+        self._health = HealthCheck(self._target_kl())
         self._timers = Timers()
-        self._stop_requested = False
+        self._stop_reason: str | None = None
+        self._update_under_way = False
         self._saw_missing_time_outs = False
         self._obs: Observations | None = None
         self._interface = describe_interface(env)
         self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
         self.alg = build_ppo(
-            self._interface, self.cfg, env, self.device, generator=self.generator, notify=self._message
+            self._interface, self.cfg, env, self.device, generator=self.generator, notify=self.message
         )
 
     @property
@@ -90,13 +92,13 @@ class OnPolicyRunner:
         """Train until the budget is used up or `stop` is called; save at the end in any case.
 
         Returns:
-            What ended it: "iterations", "env_steps", "seconds" or "request".
+            What ended it: "iterations", "env_steps", "seconds", or the reason given to `stop`.
 
         Raises:
             NonFiniteError: the environment returned NaN or infinity; what was learned before is saved.
             RunFolderError: a new run in a folder that holds the checkpoints of another.
         """
-        self._stop_requested = False
+        self._stop_reason = None
         if self.checkpoints is not None and self.progress.iterations == 0:
             self.checkpoints.refuse_foreign()
         if self._obs is None:
@@ -107,24 +109,46 @@ class OnPolicyRunner:
             while (reason := self._end_reason(budget)) is None:
                 self.alg.progress = budget.share_used(self.progress)
                 metrics = self._iterate()
-                self.progress = Progress(
-                    self.progress.iterations + 1,
-                    self.progress.env_steps + self.cfg.num_steps_per_env * self.env.num_envs,
-                    time.perf_counter() - started,
-                )
-                self._write(metrics, budget)
+                self._advance(time.perf_counter() - started)
+                row = self._row(metrics, budget)
+                check_update(row, self.progress.iterations)
+                self._update_under_way = False
+                self._log(row)
                 if self.progress.iterations % self.cfg.save_interval == 0:
                     self.save_latest()
-        finally:
-            self.save_latest()
+        except BaseException as error:
+            self._save_after(error)
+            raise
+        self.save_latest()
         return reason
 
-    def stop(self) -> None:
+    def _advance(self, seconds: float) -> None:
+        self.progress = Progress(
+            self.progress.iterations + 1,
+            self.progress.env_steps + self.cfg.num_steps_per_env * self.env.num_envs,
+            seconds,
+        )
+
+    def _save_after(self, error: BaseException) -> None:
+        """Keep what was learned, if anything, unless the failure struck in the middle of an update."""
+        if self._update_under_way or self.progress.iterations == 0:
+            return
+        try:
+            self.save_latest()
+        except SurefootError as another:
+            error.add_note(str(another))
+
+    def stop(self, reason: str = "request") -> None:
         """End `run` after the iteration under way. Safe to call from a signal handler."""
-        self._stop_requested = True
+        self._stop_reason = reason
 
     def _end_reason(self, budget: Budget) -> str | None:
-        return "request" if self._stop_requested else budget.exhausted_by(self.progress)
+        return self._stop_reason or budget.exhausted_by(self.progress)
+
+    def _target_kl(self) -> float:
+        """The KL that an update aims at; infinite where nothing aims at one."""
+        algorithm = self.cfg.algorithm
+        return algorithm.desired_kl if algorithm.schedule == "adaptive" else math.inf
 
     def _iterate(self) -> dict[str, Tensor]:
         """Collect a rollout and learn from it."""
@@ -137,13 +161,19 @@ class OnPolicyRunner:
                 obs = self._step(actions)
             check_rollout(self.alg.storage, obs, self.progress.iterations)
             self.alg.compute_returns(obs)
+        self._update_under_way = True
         with self._timers("learn_seconds"):
             metrics = self.alg.update()
         self._obs = obs
         return metrics
 
     def _step(self, actions: Tensor) -> Observations:
-        obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
+        try:
+            obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
+        except Exception:
+            # An environment that chokes on NaN may have caused it itself: name the cause, not the effect.
+            check_rollout(self.alg.storage, None, self.progress.iterations)
+            raise
         obs, rewards, dones = self._to_device(obs), rewards.to(self.device), dones.to(self.device)
         extras = self._to_device(extras)
         self.alg.process_env_step(obs, rewards, dones, extras)
@@ -152,11 +182,11 @@ class OnPolicyRunner:
         self._means.add(extras.get("measures", {}))
         return obs
 
-    def _write(self, metrics: Mapping[str, Tensor], budget: Budget) -> None:
-        """Hand one row to the loggers; the only place where metrics leave the device."""
+    def _row(self, metrics: Mapping[str, Tensor], budget: Budget) -> dict[str, float]:
+        """What there is to say about an iteration; the only place where metrics leave the device."""
         times = self._timers.pop()
         names = list(metrics)
-        row: dict[str, float] = {
+        return {
             "iteration": self.progress.iterations,
             "env_steps": self.progress.env_steps,
             "seconds": self.progress.seconds,
@@ -167,11 +197,12 @@ class OnPolicyRunner:
             **dict(zip(names, torch.stack([metrics[name] for name in names]).tolist(), strict=True)),
             **self._means.summary_and_reset(),
         }
-        check_update(row, self.progress.iterations)
+
+    def _log(self, row: Mapping[str, float]) -> None:
         for logger in self.loggers:
             logger.write(row)
         for warning in (*self._health.check(row), *self._missing_time_outs(row)):
-            self._message(warning)
+            self.message(warning)
 
     def _missing_time_outs(self, row: Mapping[str, float]) -> Iterator[str]:
         """Notice, once, that episodes end by a time limit which the environment does not tell."""
@@ -185,7 +216,8 @@ class OnPolicyRunner:
                 "extras['time_outs']: the limit is treated as death"
             )
 
-    def _message(self, text: str) -> None:
+    def message(self, text: str) -> None:
+        """Tell the user something, through every logger."""
         for logger in self.loggers:
             logger.message(text)
 
@@ -202,14 +234,14 @@ class OnPolicyRunner:
     def save_latest(self) -> None:
         """Write a checkpoint into the run folder, if there is one.
 
-        Not when the networks have diverged: good checkpoints stay.
+        Not when a network or its normalizer has diverged: good checkpoints stay.
         """
-        if self.checkpoints is not None and self._parameters_are_finite():
+        if self.checkpoints is not None and self._networks_are_finite():
             self.checkpoints.save(self.progress.iterations, self._state())
 
-    def _parameters_are_finite(self) -> bool:
-        parameters = (*self.alg.actor.parameters(), *self.alg.critic.parameters())
-        return bool(torch.stack([parameter.isfinite().all() for parameter in parameters]).all())
+    def _networks_are_finite(self) -> bool:
+        tensors = (*self.alg.actor.state_dict().values(), *self.alg.critic.state_dict().values())
+        return bool(torch.stack([tensor.isfinite().all() for tensor in tensors]).all())
 
     def save(self, path: str | Path, infos: Mapping[str, Any] | None = None) -> None:
         """Write everything that training changes, and what is needed to rebuild the networks.
@@ -245,6 +277,8 @@ class OnPolicyRunner:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"checkpoint {path} does not fit this run: {reason}") from error
         self.progress = from_mapping(Progress, state["progress"])
+        if self.checkpoints is not None:
+            self.checkpoints.went_on_from(Path(path), self.progress.iterations)
         self.episodes.load_state_dict(state["episodes"])
         self.generator.set_state(state["generator"].cpu())
         return state["infos"]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import platform
-import subprocess
-import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from surefoot.errors import CheckpointError, RunFolderError
+from surefoot.errors import CheckpointError, ConfigError, RunFolderError, RunWriteError
 from surefoot.runners.checkpoint_folder import CheckpointFolder
-
-_RECORDED_PACKAGES = ("surefoot", "torch", "numpy", "mujoco", "gymnasium")
+from surefoot.runners.session import describe_session
 
 
 class RunFolder:
@@ -38,40 +35,85 @@ class RunFolder:
         self.metrics_file = self.path / "metrics.jsonl"
         self.record_file = self.path / "run.json"
         self.checkpoints = self.path / "checkpoints"
+        self._made: list[Path] = []
 
     @classmethod
     def create(cls, path: str | Path | None, task: str) -> RunFolder:
         """Make a new run folder; without a path, `runs/TASK-DATE-TIME`.
 
+        The folder is claimed by an empty `config.yaml`: of two that want the same one, only one gets it.
+
         Raises:
+            ConfigError: the path is empty.
             RunFolderError: the folder holds a run already, or cannot be written.
         """
+        if path == "":
+            raise ConfigError("the path of the run folder is empty")
         folder = cls(path if path is not None else _unused_path(task))
-        if folder.config_file.exists():
+        try:
+            folder._claim()
+        except FileExistsError:
+            if path is None:  # another run of this task started in the same second
+                return cls.create(None, task)
             raise RunFolderError(
                 f"{folder.path} already holds a run: choose another --run-dir, "
                 f"or go on with --resume {folder.path}"
-            )
-        try:
-            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            ) from None
         except OSError as error:
+            folder.abandon()
             raise RunFolderError(f"cannot create run folder {folder.path}: {error.strerror}") from error
         return folder
 
+    def _claim(self) -> None:
+        """Make folder and `config.yaml`.
+
+        Raises:
+            FileExistsError: there is a run.
+        """
+        files = (self.metrics_file, self.record_file)
+        if self._has_checkpoint() or any(file.exists() for file in files):
+            raise FileExistsError(self.path)
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
+        if self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        self._made = missing
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.config_file.open("x").close()
+        self._made = [self.config_file, self.record_file, self.metrics_file, self.checkpoints, *missing]
+        self.checkpoints.mkdir(exist_ok=True)
+
+    def abandon(self) -> None:
+        """Take back what `create` made, for a run that failed before it learned anything.
+
+        Files and folders that were there before or that others put there stay, as does everything if there
+        is a checkpoint or a row of metrics, or if this run was opened instead of created.
+        """
+        measured = self.metrics_file.exists() and self.metrics_file.stat().st_size > 0
+        if measured or self._has_checkpoint():
+            return
+        for path in self._made:
+            with suppress(OSError):  # never made, or a folder that holds something else
+                path.rmdir() if path.is_dir() else path.unlink()
+        self._made = []
+
+    def _has_checkpoint(self) -> bool:
+        return any(self.checkpoints.glob("iteration_*.pt"))
+
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """Find the run of a folder or of a checkpoint file in it.
+        """Find the run of a folder, of its folder of checkpoints, or of a checkpoint file in there.
 
         Raises:
             RunFolderError: there is none.
         """
         path = Path(path)
-        folder = cls(path.parent.parent if path.is_file() else path)
-        if not folder.path.exists():
+        if not path.exists():
             raise RunFolderError(f"no run folder {path}")
-        if not folder.config_file.exists():
-            raise RunFolderError(f"{folder.path} is not a run folder: it has no config.yaml")
-        return folder
+        found = run_path(path)
+        if found is None:
+            reason = "does not lie in" if path.is_file() else "is not"
+            raise RunFolderError(f"{path} {reason} a run folder, which has a config.yaml")
+        return cls(found)
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write the resolved settings."""
@@ -97,12 +139,17 @@ class RunFolder:
         self._write(self.record_file, json.dumps(record, indent=2) + "\n")
 
     def update_record(self, **entries: Any) -> None:
-        """Change entries of the record."""
+        """Change entries of the record; one that cannot be read is begun anew.
+
+        Raises:
+            RunWriteError: the file cannot be written.
+        """
         try:
             record = json.loads(self.record_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            record = {}
-        self._write(self.record_file, json.dumps({**record, **entries}, indent=2) + "\n")
+            record = None
+        known = record if isinstance(record, dict) else {}
+        self._write(self.record_file, json.dumps({**known, **entries}, indent=2) + "\n")
 
     def _write(self, file: Path, text: str) -> None:
         temporary = file.with_name(file.name + ".part")
@@ -110,8 +157,19 @@ class RunFolder:
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(file)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise RunFolderError(f"cannot write {file}: {error.strerror}") from error
+            with suppress(OSError):
+                temporary.unlink()
+            raise RunWriteError(f"cannot write {file}: {error.strerror}") from error
+
+
+def run_path(path: Path) -> Path | None:
+    """The run folder that a path means: itself, or the one that its checkpoint or checkpoints lie in."""
+    here = path.absolute()
+    if path.is_file():
+        candidates = [here.parent, here.parent.parent]
+    else:
+        candidates = [path, here.parent] if here.name == "checkpoints" else [path]
+    return next((folder for folder in candidates if (folder / "config.yaml").is_file()), None)
 
 
 def find_checkpoint(run: str | Path) -> Path:
@@ -126,47 +184,11 @@ def find_checkpoint(run: str | Path) -> Path:
         return path
     if not path.exists():
         raise RunFolderError(f"no run folder or checkpoint {path}")
-    folder = RunFolder(path).checkpoints
+    folder = RunFolder(run_path(path) or path).checkpoints
     try:
         return CheckpointFolder(folder).latest()
     except CheckpointError:
         raise CheckpointError(f"{path} holds no checkpoint (looked in {folder})") from None
-
-
-def describe_session() -> dict[str, Any]:
-    """Versions, machine and git state: what can make two runs differ."""
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": sys.argv[1:],
-        "versions": {"python": platform.python_version(), **_package_versions()},
-        "platform": platform.platform(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "git": _git_state(),
-    }
-
-
-def _package_versions() -> dict[str, str]:
-    found = {}
-    for package in _RECORDED_PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _git_state() -> dict[str, Any] | None:
-    """Commit of the working directory and whether it was changed since; None outside a repository."""
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ("git", *arguments), capture_output=True, text=True, check=True, timeout=5
-        ).stdout.strip()
-
-    try:
-        return {"commit": git("rev-parse", "HEAD"), "changed": bool(git("status", "--porcelain", "-uno"))}
-    except (OSError, subprocess.SubprocessError):
-        return None
 
 
 def _unused_path(task: str) -> Path:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from surefoot.algorithms import PPOConfig
-from surefoot.envs.gymnasium import GymnasiumEnv, find_environment, make_gymnasium
+from surefoot.envs.gymnasium import GymnasiumEnv, make_gymnasium
+from surefoot.envs.gymnasium_single import find_environment, known_ids
 from surefoot.models import ModelConfig
 from surefoot.runners.config import RunnerConfig
-from surefoot.tasks.registry import Task
+from surefoot.tasks.registry import Task, check_view
+
+__all__ = ["PRESETS", "GymOptions", "Preset", "default_preset", "gym_task", "known_ids"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,16 @@ class Preset:
 
 
 def gym_task(env_id: str) -> Task:
-    """The task for a Gymnasium id.
+    """The task for a Gymnasium id, `Name-v1` or `module:Name-v1`.
 
     Raises:
-        TaskError: no environment of that id.
+        TaskError: no environment of that id, or the module cannot be imported.
     """
     spec = find_environment(env_id)
     preset = PRESETS[spec.id]() if spec.id in PRESETS else default_preset()
     tuned = "tuned settings" if spec.id in PRESETS else "default settings"
     return Task(
-        name=env_id,
+        name=env_id,  # with the module, which has to be imported again to evaluate or play
         summary=f"Gymnasium, {tuned}",
         num_envs=preset.num_envs,
         env_config=GymOptions(),
@@ -66,6 +69,7 @@ def gym_task(env_id: str) -> Task:
 
 def _maker(env_id: str) -> Callable[[int, int, str, GymOptions, str | None], GymnasiumEnv]:
     def make(num_envs: int, seed: int, device: str, cfg: GymOptions, view: str | None) -> GymnasiumEnv:
+        check_view(view)
         return make_gymnasium(
             env_id,
             num_envs,
@@ -87,35 +91,38 @@ def _network(*hidden_dims: int, **settings: Any) -> ModelConfig:
     return ModelConfig(hidden_dims=hidden_dims, activation="tanh", **settings)
 
 
-def _preset(num_envs: int, steps: int, iterations: int, network: ModelConfig, algorithm: PPOConfig) -> Preset:
+_BASE = PPOConfig(
+    num_learning_epochs=10,
+    num_mini_batches=16,
+    entropy_coef=0.0,
+    learning_rate=1e-3,
+    schedule="linear",
+    max_grad_norm=0.5,
+    normalize_values=True,
+)
+
+
+def _preset(num_envs: int, steps: int, iterations: int, network: ModelConfig, **ppo: Any) -> Preset:
+    """A preset whose settings of PPO are those of `_BASE` but for `ppo`."""
     train = RunnerConfig(
         num_steps_per_env=steps,
         max_iterations=iterations,
         save_interval=max(10, iterations // 20),
         actor=network,
         critic=network,
-        algorithm=algorithm,
+        algorithm=replace(_BASE, **ppo),
     )
     return Preset(num_envs, train)
 
 
 def default_preset() -> Preset:
-    """For environments nobody tuned: normalized observations and values, a rate that follows the KL."""
-    network = _network(64, 64, obs_normalization=True, obs_clip=10.0, std_type="log")
+    """For environments nobody tuned: normalized observations and values, a rate that falls to zero."""
     return _preset(
         num_envs=16,
         steps=128,
         iterations=500,
-        network=network,
-        algorithm=PPOConfig(
-            num_learning_epochs=10,
-            num_mini_batches=16,
-            entropy_coef=0.0,
-            learning_rate=3e-4,
-            schedule="linear",
-            max_grad_norm=0.5,
-            normalize_values=True,
-        ),
+        network=_network(64, 64, obs_normalization=True, obs_clip=10.0, std_type="log"),
+        learning_rate=3e-4,
     )
 
 
@@ -125,18 +132,13 @@ def _cartpole() -> Preset:
         steps=32,
         iterations=390,  # 100,000 steps
         network=_network(64, 64),
-        algorithm=PPOConfig(
-            num_learning_epochs=20,
-            num_mini_batches=1,
-            gamma=0.98,
-            lam=0.8,
-            value_loss_coef=0.5,
-            entropy_coef=0.0,
-            learning_rate=1e-3,
-            schedule="linear",
-            max_grad_norm=0.5,
-            use_clipped_value_loss=False,
-        ),
+        num_learning_epochs=20,
+        num_mini_batches=1,
+        gamma=0.98,
+        lam=0.8,
+        value_loss_coef=0.5,
+        use_clipped_value_loss=False,
+        normalize_values=False,
     )
 
 
@@ -146,17 +148,7 @@ def _pendulum() -> Preset:
         steps=128,
         iterations=100,
         network=_network(64, 64, obs_normalization=True, std_type="log"),
-        algorithm=PPOConfig(
-            num_learning_epochs=10,
-            num_mini_batches=16,
-            gamma=0.9,
-            lam=0.95,
-            entropy_coef=0.0,
-            learning_rate=1e-3,
-            schedule="linear",
-            max_grad_norm=0.5,
-            normalize_values=True,
-        ),
+        gamma=0.9,
     )
 
 
@@ -166,16 +158,8 @@ def _acrobot() -> Preset:
         steps=128,
         iterations=100,
         network=_network(64, 64, obs_normalization=True),
-        algorithm=PPOConfig(
-            num_learning_epochs=10,
-            num_mini_batches=8,
-            lam=0.94,
-            entropy_coef=0.0,
-            learning_rate=1e-3,
-            schedule="linear",
-            max_grad_norm=0.5,
-            normalize_values=True,
-        ),
+        num_mini_batches=8,
+        lam=0.94,
     )
 
 
@@ -185,17 +169,9 @@ def _mountain_car_continuous() -> Preset:
         steps=256,
         iterations=50,
         network=_network(64, 64, obs_normalization=True, init_std=2.0, std_type="log"),
-        algorithm=PPOConfig(
-            num_learning_epochs=10,
-            num_mini_batches=8,
-            gamma=0.999,
-            lam=0.98,
-            entropy_coef=0.0,
-            learning_rate=1e-3,
-            schedule="linear",
-            max_grad_norm=0.5,
-            normalize_values=True,
-        ),
+        num_mini_batches=8,
+        gamma=0.999,
+        lam=0.98,
     )
 
 
@@ -205,17 +181,10 @@ def _lunar_lander() -> Preset:
         steps=256,
         iterations=250,
         network=_network(64, 64, obs_normalization=True),
-        algorithm=PPOConfig(
-            num_learning_epochs=6,
-            num_mini_batches=16,
-            gamma=0.995,
-            lam=0.98,
-            entropy_coef=0.01,
-            learning_rate=1e-3,
-            schedule="linear",
-            max_grad_norm=0.5,
-            normalize_values=True,
-        ),
+        num_learning_epochs=6,
+        gamma=0.995,
+        lam=0.98,
+        entropy_coef=0.01,
     )
 
 

@@ -7,7 +7,7 @@ from surefoot.envs.quadruped import QuadrupedConfig, QuadrupedEnv
 from surefoot.errors import TaskError
 from surefoot.models import ModelConfig
 from surefoot.runners.config import RunnerConfig
-from surefoot.tasks.registry import Task
+from surefoot.tasks.registry import Task, check_view
 
 
 def quadruped_flat() -> Task:
@@ -23,6 +23,7 @@ def quadruped_flat() -> Task:
 
 
 def _make_env(num_envs: int, seed: int, device: str, cfg: QuadrupedConfig, view: str | None) -> QuadrupedEnv:
+    check_view(view)
     if view == "window":
         raise TaskError("quadruped-flat cannot be shown while it trains; film it with `surefoot play RUN`")
     return QuadrupedEnv(num_envs, seed=seed, device=device, cfg=cfg)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from surefoot.errors import MissingExtraError, TaskError, did_you_mean
+from surefoot.errors import ConfigError, MissingExtraError, TaskError, did_you_mean
 
 if TYPE_CHECKING:
     from surefoot.envs.vec_env import VecEnv
@@ -38,6 +38,16 @@ class Task:
     train_config: RunnerConfig
 
 
+VIEWS = ("window", "pictures")
+"""What an environment may be asked to show, see `Task.make_env`."""
+
+
+def check_view(view: str | None) -> None:
+    """Raise a ConfigError unless `view` is one of `VIEWS` or None."""
+    if view is not None and view not in VIEWS:
+        raise ConfigError(f"unknown view {view!r}; valid: {', '.join(VIEWS)} or None")
+
+
 OWN_TASKS: Mapping[str, str] = {"quadruped-flat": "surefoot.tasks.quadruped:quadruped_flat"}
 """Surefoot's own tasks: name -> where the function lives that returns it."""
 
@@ -46,7 +56,8 @@ def get_task(name: str) -> Task:
     """Return Surefoot's own task of that name, or else the Gymnasium environment with that id.
 
     Raises:
-        TaskError: nothing answers to `name`; the message says which names are near.
+        TaskError: nothing answers to `name`; the message says which names are near, or why the module that it
+            names cannot be imported.
         MissingExtraError: the task needs a package that is not installed.
     """
     if name in OWN_TASKS:
@@ -54,12 +65,12 @@ def get_task(name: str) -> Task:
         return getattr(import_module(module), function)()
     if difflib.get_close_matches(name, OWN_TASKS, cutoff=0.7):  # known without Gymnasium
         raise TaskError(f"no task {name!r}{did_you_mean(name, OWN_TASKS)}")
-    from surefoot.tasks.gym import PRESETS, gym_task
+    from surefoot.tasks.gym import PRESETS, gym_task, known_ids
 
-    try:
-        return gym_task(name)
-    except TaskError as error:
-        raise TaskError(f"no task {name!r}{did_you_mean(name, [*OWN_TASKS, *PRESETS])}") from error
+    if not (":" in name or "/" in name or name in known_ids()):
+        near = did_you_mean(name, [*OWN_TASKS, *known_ids()])
+        raise TaskError(f"no task {name!r}{near or did_you_mean(name, [*OWN_TASKS, *PRESETS])}")
+    return gym_task(name)  # says what is wrong with a module or a namespace
 
 
 def list_tasks() -> tuple[Task, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import CheckpointError, ConfigError, TaskError
 from surefoot.runners import Policy, evaluate_policy, load_actor
 from surefoot.runners.run_folder import find_checkpoint
-from surefoot.tasks.machine import check_device, set_torch_threads
+from surefoot.tasks.machine import check_device, torch_threads
 from surefoot.tasks.registry import get_task
-from surefoot.tasks.run_config import RunConfig, env_config
+from surefoot.tasks.run_config import RunConfig, env_config, require_positive_num_envs
 from surefoot.tasks.training import TrainResult, train
 
 __all__ = ["TrainResult", "evaluate", "load_policy", "make", "play", "train"]
@@ -46,9 +47,10 @@ def make(
         ConfigError: no such setting, or a value out of range.
     """
     chosen = get_task(task)
-    return chosen.make_env(
-        num_envs or chosen.num_envs, seed, device, override(chosen.env_config, settings), view
-    )
+    if num_envs is None:
+        num_envs = chosen.num_envs
+    require_positive_num_envs(num_envs)
+    return chosen.make_env(num_envs, seed, device, override(chosen.env_config, settings), view)
 
 
 def evaluate(
@@ -59,16 +61,18 @@ def evaluate(
     stochastic: bool = False,
     num_envs: int | None = None,
     device: str = "cpu",
+    max_steps: int | None = None,
 ) -> dict[str, float]:
     """Run complete episodes with the trained policy, in the environment it was trained in.
 
     Args:
         run: a run folder (its latest checkpoint) or a checkpoint file.
         episodes: how many.
-        seed: of starts, commands and disturbances.
+        seed: of starts, commands and disturbances; none of them gives the random numbers of training.
         stochastic: draw actions instead of taking the most likely ones.
         num_envs: environments side by side; None for one per episode, at most 64.
         device: where the network lives.
+        max_steps: give up after so many steps of every environment; None for a number that fits the task.
 
     Returns:
         Means over the episodes, see `surefoot.runners.evaluate_policy`.
@@ -76,11 +80,11 @@ def evaluate(
     if episodes < 1:
         raise ConfigError(f"episodes = {episodes}: expected at least 1")
     policy, config = _load(run, device, stochastic, seed)
-    env = _rebuild_env(config, num_envs or min(episodes, 64), seed, device, None)
-    try:
-        return evaluate_policy(env, policy, episodes)
-    finally:
-        env.close()
+    if num_envs is None:
+        num_envs = min(episodes, 64)
+    require_positive_num_envs(num_envs)
+    with torch_threads(), closing(_rebuild_env(config, num_envs, seed, device, None)) as env:
+        return evaluate_policy(env, policy, episodes, max_steps)
 
 
 def play(
@@ -104,16 +108,14 @@ def play(
     from surefoot.report.video import write_video
 
     policy, config = _load(run, "cpu", stochastic=False, seed=seed)
-    env = _rebuild_env(config, 1, seed, "cpu", "pictures")
-    try:
+    with torch_threads(), closing(_rebuild_env(config, 1, seed, "cpu", "pictures")) as env:
         if command is not None:
             if not hasattr(env, "set_command"):
                 raise TaskError(f"{config.task} takes no velocity command")
             env.set_command(*command)  # type: ignore[attr-defined]
         fps = round(1.0 / env.step_dt) if env.step_dt else 30
-        return write_video(Path(video), _frames(env, policy, round(seconds * fps)), fps)
-    finally:
-        env.close()
+        frames = _frames(env, policy, max(1, round(seconds * fps)))
+        return write_video(Path(video), frames, fps)
 
 
 def load_policy(run: str | Path, device: str = "cpu") -> Policy:
@@ -134,8 +136,9 @@ def _load(run: str | Path, device: str, stochastic: bool, seed: int) -> tuple[Po
 
 def _rebuild_env(config: RunConfig, num_envs: int, seed: int, device: str, view: str | None) -> VecEnv:
     task = get_task(config.task)
-    set_torch_threads()
-    return task.make_env(num_envs, seed, device, env_config(task, config), view)
+    # A stream of its own: the same seed in training and evaluation must not mean the same starts.
+    stream = int(np.random.SeedSequence([seed, 1]).generate_state(1)[0])
+    return task.make_env(num_envs, stream, device, env_config(task, config), view)
 
 
 def _frames(env: VecEnv, policy: Policy, count: int) -> Iterator[np.ndarray]:

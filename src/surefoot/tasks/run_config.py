@@ -37,30 +37,45 @@ class RunConfig:
 def new_config(
     task: Task, budget: Budget, num_envs: int | None, seed: int, device: str, overrides: Mapping[str, Any]
 ) -> RunConfig:
-    """The task's settings with the user's on top; without any limit, the task's number of iterations."""
-    if budget == Budget():
-        budget = Budget(iterations=task.train_config.max_iterations)
+    """The task's settings with the user's on top; without any limit, `max_iterations` is the limit."""
+    if num_envs is None:
+        num_envs = task.num_envs
+    require_positive_num_envs(num_envs)
     train = replace(task.train_config, seed=seed)
-    config = RunConfig(
-        task.name, num_envs or task.num_envs, device, budget, to_mapping(task.env_config), train
-    )
-    return _with_overrides(config, overrides)
+    config = RunConfig(task.name, num_envs, device, budget, to_mapping(task.env_config), train)
+    config = _with_overrides(config, overrides)
+    if budget == Budget():
+        config = replace(config, budget=Budget(iterations=config.train.max_iterations))
+    return config
+
+
+def require_positive_num_envs(num_envs: int) -> None:
+    """Raise a ConfigError unless there is at least one environment."""
+    if num_envs < 1:
+        raise ConfigError(f"num_envs = {num_envs}: expected at least 1")
 
 
 def resumed_config(
-    folder: RunFolder, task: str | None, budget: Budget, overrides: Mapping[str, Any]
+    folder: RunFolder, task: str | None, budget: Budget, device: str | None, overrides: Mapping[str, Any]
 ) -> RunConfig:
-    """The settings of a run that goes on, with the user's on top.
+    """The settings of a run that goes on, with the user's on top; what is None or empty stays.
 
     Raises:
         ConfigError: `task` is given and is not the run's.
     """
-    config = from_mapping(RunConfig, folder.read_config())
+    try:
+        config = from_mapping(RunConfig, folder.read_config())
+    except ConfigError as error:
+        raise ConfigError(f"{folder.config_file}: {error}") from error
     if task is not None and task != config.task:
         raise ConfigError(f"{folder.path} is a run of {config.task}, not of {task}")
-    if budget != Budget():
-        config = replace(config, budget=budget)
-    return _with_overrides(config, overrides)
+    before = config.train
+    config = _with_overrides(replace(config, device=device or config.device), overrides)
+    if config.train.seed != before.seed:
+        raise ConfigError("seed is the run's own on resume and cannot be set")
+    if budget == Budget() and config.train.max_iterations != before.max_iterations:
+        budget = Budget(iterations=config.train.max_iterations)
+    return config if budget == Budget() else replace(config, budget=budget)
 
 
 def env_config(task: Task, config: RunConfig) -> Any:

@@ -42,7 +42,8 @@ class QuadrupedConfig:
     """How the quadruped is commanded, rewarded, disturbed and stopped.
 
     Raises:
-        ConfigError: a value is out of range, a range is upside down, or a reward term does not exist.
+        ConfigError: a value is out of range, a range is upside down, a reward term does not exist, or no term
+            has a weight.
     """
 
     episode_seconds: float = 20.0
@@ -84,7 +85,8 @@ class QuadrupedConfig:
     push_turn: float = 0.5
     """Largest change of the angular velocity by a push, rad/s about each axis; 0 switches it off."""
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
-    """Weight of each reward term of `rewards.TERMS`; a term that is absent or zero is not computed."""
+    """Weight of each reward term of `rewards.TERMS`; a term that is absent or zero is not computed.
+    At least one is needed."""
 
     def __post_init__(self) -> None:
         """Refuse values out of range; NaN is out of every range."""
@@ -96,12 +98,17 @@ class QuadrupedConfig:
             else:
                 require(self, name, low <= value <= high, f"a number from {low:g} to {high:g}")
         for name, weight in self.weights.items():
-            if name not in TERMS:
-                raise ConfigError(
-                    f"QuadrupedConfig.weights: no reward term {name!r}{did_you_mean(name, TERMS)}"
-                )
-            require(self, "weights", math.isfinite(weight), f"a finite number for {name!r}")
+            _check_weight(name, weight)
+        if not any(self.weights.values()):
+            raise ConfigError(f"QuadrupedConfig.weights: no term has a weight; valid: {', '.join(TERMS)}")
 
     def steps(self, seconds: float) -> int:
         """Control steps in `seconds`, rounded, at least 1."""
         return max(1, round(seconds / CONTROL_DT))
+
+
+def _check_weight(name: str, weight: float) -> None:
+    if name not in TERMS:
+        raise ConfigError(f"QuadrupedConfig.weights: no reward term {name!r}{did_you_mean(name, TERMS)}")
+    if not math.isfinite(weight):
+        raise ConfigError(f"QuadrupedConfig.weights.{name} = {weight}: expected a finite number")

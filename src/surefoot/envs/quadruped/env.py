@@ -30,7 +30,11 @@ from surefoot.errors import ConfigError, NonFiniteError, ShapeError
 from surefoot.types import Extras, Observations
 
 if TYPE_CHECKING:
+    from surefoot.envs.quadruped.physics import Physics
     from surefoot.envs.quadruped.render import Renderer
+
+MOST_ENVS = 1_000_000
+"""Largest `num_envs`: a number beyond it is a slip of the hand, and would fill the memory before it fails."""
 
 
 class QuadrupedEnv(VecEnv):
@@ -67,12 +71,13 @@ class QuadrupedEnv(VecEnv):
             num_threads: physics threads; None for one per available core.
 
         Raises:
-            ConfigError: `num_envs` or `num_threads` is not positive.
+            ConfigError: `num_envs` or `num_threads` is out of range, or so many robots do not fit in memory.
             MissingExtraError: MuJoCo is not installed.
         """
-        for name, value in (("num_envs", num_envs), ("num_threads", num_threads)):
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} is {value}; it must be at least 1")
+        if not 1 <= num_envs <= MOST_ENVS:
+            raise ConfigError(f"num_envs is {num_envs}; it must be at least 1 and at most {MOST_ENVS}")
+        if num_threads is not None and num_threads < 1:
+            raise ConfigError(f"num_threads is {num_threads}; it must be at least 1")
         cfg = QuadrupedConfig() if cfg is None else cfg
         self.cfg: QuadrupedConfig = cfg  # pyright: ignore[reportIncompatibleVariableOverride]
         self.num_envs = num_envs
@@ -82,11 +87,8 @@ class QuadrupedEnv(VecEnv):
         self._settle_steps = round(cfg.settle_seconds / CONTROL_DT)
         self.episode_length_buf = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
 
-        model = load_model()  # before the next line, since it says what to do where MuJoCo is missing
-        from surefoot.envs.quadruped.physics import Physics
-
         self._rng = np.random.default_rng(seed)
-        self.physics = Physics(model, num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
+        self.physics = _make_physics(num_envs, num_threads)
         self.commands = Commands(
             num_envs,
             (cfg.vx, cfg.vy, cfg.yaw_rate),
@@ -139,17 +141,13 @@ class QuadrupedEnv(VecEnv):
         self._advance_clocks()
 
         state = self._state()
-        fell = diverged | fallen(
-            state, max_tilt=math.radians(self.cfg.max_tilt), min_height=self.cfg.min_height
-        )
-        time_outs = self._over_time() & ~fell
+        fell, time_outs = self._ends(state, diverged)
         dones = fell | time_outs
         rewards, log = self._rewards(state, diverged)
-        measured = measures(state, self.commands.age >= self._settle_steps, fell, dones)
         extras: Extras = {
             "time_outs": self._tensor(time_outs),
             "log": log,
-            "measures": {name: self._tensor(values) for name, values in measured.items()},
+            "measures": self._measures(state, fell, dones),
         }
         if dones.any():
             extras["final_obs"] = self._observe(state)
@@ -203,12 +201,9 @@ class QuadrupedEnv(VecEnv):
         self.physics.qvel[ids, :6] += kicks
 
     def _advance_clocks(self) -> None:
-        self.episode_length_buf += 1
+        # A new tensor: a caller may hold on to the counts of the step before.
+        self.episode_length_buf = self.episode_length_buf + 1
         self._phase = (self._phase + np.float32(CONTROL_DT * self.cfg.gait_frequency)) % np.float32(1.0)
-
-    def _over_time(self) -> np.ndarray:
-        """`[N]` bool. `episode_length_buf` alone decides, since trainers write to it to spread the ends."""
-        return (self.episode_length_buf >= self.max_episode_length).cpu().numpy()
 
     def _state(self) -> State:
         physics = self.physics
@@ -231,6 +226,20 @@ class QuadrupedEnv(VecEnv):
             previous_action=self._previous_action,
         )
 
+    def _ends(self, state: State, diverged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`[N]` bool: robots that fell, and others whose time is up.
+
+        `episode_length_buf` alone decides about time, since trainers write to it to spread the ends.
+        """
+        max_tilt = math.radians(self.cfg.max_tilt)
+        fell = diverged | fallen(state, max_tilt=max_tilt, min_height=self.cfg.min_height)
+        over_time = (self.episode_length_buf >= self.max_episode_length).cpu().numpy()
+        return fell, over_time & ~fell
+
+    def _measures(self, state: State, fell: np.ndarray, dones: np.ndarray) -> dict[str, Tensor]:
+        settled = self.commands.age >= self._settle_steps
+        return {name: self._tensor(values) for name, values in measures(state, settled, fell, dones).items()}
+
     def _rewards(self, state: State, diverged: np.ndarray) -> tuple[Tensor, dict[str, Tensor]]:
         """Rewards `[N]`, zero where the simulation diverged, and the mean of each term per second."""
         terms = weighted_terms(state, self.cfg.weights)
@@ -246,7 +255,7 @@ class QuadrupedEnv(VecEnv):
         self.physics.set_friction(ids, self._rng.uniform(*self.cfg.friction, size=len(ids)))
         self.physics.place(ids, *randomization.start_states(len(ids), self.cfg.start_joint_noise, self._rng))
         self.commands.draw(ids)
-        self.episode_length_buf[torch.from_numpy(ids).to(self.device)] = 0
+        self.episode_length_buf = self.episode_length_buf.index_fill(0, self._tensor(ids), 0)
         self._phase[ids] = self._rng.random(len(ids))
         self._action[ids] = 0.0
         self._previous_action[ids] = 0.0
@@ -262,3 +271,15 @@ class QuadrupedEnv(VecEnv):
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
+
+
+def _make_physics(num_envs: int, num_threads: int | None) -> Physics:
+    model = load_model()  # before the next line, since it says what to do where MuJoCo is missing
+    from surefoot.envs.quadruped.physics import Physics
+
+    try:
+        return Physics(model, num_envs, control_dt=CONTROL_DT, num_threads=num_threads)
+    except (MemoryError, RuntimeError) as error:  # MuJoCo's bindings may hide std::bad_alloc in the second
+        raise ConfigError(
+            f"num_envs is {num_envs}: the simulations do not fit in memory ({type(error).__name__}: {error})"
+        ) from error

@@ -1,6 +1,6 @@
 """What the networks see: `policy`, which a real robot can measure, and `privileged`, for the critic only.
 
-Each group is a list of named parts; `LAYOUT` says which columns a part takes.
+Each group is a list of named parts; `LAYOUT` says how many columns each takes.
 """
 
 from __future__ import annotations
@@ -41,16 +41,6 @@ NOISE: dict[str, float] = {
     "joint_velocity": 1.5 * JOINT_VELOCITY_SCALE,
 }
 """Largest error of each part of `policy`, uniform, in the units of the observation; other parts are exact."""
-
-
-def columns(group: str, part: str) -> slice:
-    """The columns of `part` in `group`."""
-    start = 0
-    for name, size in LAYOUT[group].items():
-        if name == part:
-            return slice(start, start + size)
-        start += size
-    raise KeyError(f"{group} has no part {part!r}; it has {', '.join(LAYOUT[group])}")
 
 
 def noise_amplitudes() -> np.ndarray:

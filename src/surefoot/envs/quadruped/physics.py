@@ -9,26 +9,18 @@ float32 arrays in the frames that a controller uses, and repairs simulations tha
 
 from __future__ import annotations
 
-import os
-
 import mujoco
 import numpy as np
 from mujoco.batch import Batch, SimulationError
 
 from surefoot.envs.quadruped.robot import FOOT_RADIUS, HOME, JOINTS, LEGS, NUM_LEGS
+from surefoot.machine import available_cores
 
 CONTACT_FORCE = 1.0
 """A foot that presses harder than this (N) counts as touching the floor."""
 
 SPEED_LIMIT = 200.0
 """A generalized velocity beyond this (m/s, rad/s) is a numerical failure, not a movement."""
-
-
-def available_cores() -> int:
-    """Number of cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Physics:
