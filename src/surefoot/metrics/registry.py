@@ -58,6 +58,12 @@ _ALL = (
         "Rises; plateaus and short dips are normal.",
     ),
     Metric(
+        "episode_return_std",
+        "Train/reward_std",
+        "",
+        "Standard deviation of that sum from episode to episode, in evaluation.",
+    ),
+    Metric(
         "episode_length",
         "Train/mean_episode_length",
         "steps",
