@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from surefoot.envs import check_vec_env, make_gymnasium
+from surefoot.envs import check_vec_env, gymnasium_backends, make_gymnasium
 from surefoot.envs.cartpole import SameStepCartPole
 from surefoot.envs.gymnasium_backends import make_vector_env
 from surefoot.errors import EnvironmentContractError, MissingExtraError, TaskError
@@ -249,3 +249,14 @@ def test_a_failing_step_names_environment_and_id():
             env.step(actions)
     finally:
         del gym.registry["Fails-v0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "guarded"), [("import surefoot\n", False), ("if __name__ == '__main__':\n    pass\n", True)]
+)
+def test_case_G5_auto_leaves_a_script_without_main_guard_alone(tmp_path, monkeypatch, source, guarded):
+    """Its worker processes would run the script again."""
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
+    assert gymnasium_backends._main_is_guarded() == guarded

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -45,7 +46,8 @@ def make_vector_env(
 
     "auto" takes the first that fits: environment 0 is drawn: "sync"; the environment's own arrays:
     "vector_entry_point"; EnvPool is installed and knows the environment: "envpool"; a step of all of them
-    takes long and there are cores: "async"; "sync". "sync" and "async" give the same trajectories.
+    takes long, there are cores, and the main module has a `__main__` guard: "async"; "sync". Trajectories of
+    "sync" and "async" are the same.
 
     Returns:
         The environments and the backend that was chosen.
@@ -136,8 +138,22 @@ def _choose(spec: EnvSpec, env_fns: list[Any], env_kwargs: dict[str, Any], worke
         if knows(spec):
             return "envpool"
     count = min(len(env_fns), workers or available_cores())
-    slow = count > 1 and _seconds_per_step(env_fns[0]) * len(env_fns) > WORTH_WORKERS
+    slow = count > 1 and _main_is_guarded() and _seconds_per_step(env_fns[0]) * len(env_fns) > WORTH_WORKERS
     return "async" if slow else "sync"
+
+
+def _main_is_guarded() -> bool:
+    """Whether worker processes can import the main module without running the user's script again.
+
+    A new process imports it; what does not stand under `if __name__ == "__main__":` then runs once more.
+    """
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    if file is None:  # an interactive session has no script to run again
+        return True
+    try:
+        return "__name__" in Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
 
 
 def _has_entry_point(spec: EnvSpec) -> bool:

@@ -146,9 +146,10 @@ def _pendulum() -> Preset:
     return _preset(
         num_envs=16,
         steps=128,
-        iterations=100,
+        iterations=200,
         network=_network(64, 64, obs_normalization=True, std_type="log"),
-        gamma=0.9,
+        gamma=0.95,
+        learning_rate=5e-4,
     )
 
 
