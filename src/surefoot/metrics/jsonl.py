@@ -6,11 +6,11 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import RunFolderError, RunWriteError
+from surefoot.errors import RunFolderError
+from surefoot.metrics.writing import FailureNaming
 
 
 class JsonlLogger:
@@ -31,7 +31,7 @@ class JsonlLogger:
     def __init__(self, path: Path | str, resume_iteration: int | None = None) -> None:
         self.path = Path(path)
         self._messages: list[str] = []
-        self._failed = False
+        self._failures = FailureNaming("metrics", self.path)
         try:
             if resume_iteration is not None and self.path.exists():
                 _drop_rows_after(self.path, resume_iteration)
@@ -48,7 +48,7 @@ class JsonlLogger:
         row: dict[str, Any] = {name: _plain(value) for name, value in metrics.items()}
         if self._messages:
             row["messages"], self._messages = self._messages, []
-        with self._naming_failures():
+        with self._failures.writing():
             self._file.write(json.dumps(row, allow_nan=False) + "\n")
             self._file.flush()
 
@@ -58,16 +58,8 @@ class JsonlLogger:
 
     def close(self) -> None:
         """Close the file; a failure that `write` has reported is not reported again."""
-        with suppress(OSError) if self._failed else self._naming_failures():
+        with self._failures.closing():
             self._file.close()
-
-    @contextmanager
-    def _naming_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._failed = True
-            raise RunWriteError(f"cannot write metrics to {self.path}: {error.strerror}") from error
 
 
 def read_jsonl(path: Path | str) -> list[dict[str, Any]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from surefoot.errors import MissingExtraError, RunFolderError, RunWriteError
+from surefoot.errors import MissingExtraError, RunFolderError
 from surefoot.metrics.registry import tag_of
+from surefoot.metrics.writing import FailureNaming
 
 
 def tensorboard_installed() -> bool:
@@ -41,8 +41,7 @@ class TensorBoardLogger:
         except OSError as error:
             raise RunFolderError(f"cannot write TensorBoard events to {log_dir}: {error.strerror}") from error
         self._iteration = resume_iteration or 0
-        self._log_dir = log_dir
-        self._failed = False
+        self._failures = FailureNaming("TensorBoard events", log_dir)
 
     def write(self, metrics: Mapping[str, float]) -> None:
         """Add one point to every curve; numbers that are not finite are left out.
@@ -51,27 +50,17 @@ class TensorBoardLogger:
             RunWriteError: this or an earlier point could not be written.
         """
         self._iteration = int(metrics.get("iteration", self._iteration + 1))
-        with self._naming_failures():
+        with self._failures.writing():
             for name, value in metrics.items():
                 if name != "iteration" and math.isfinite(value):
                     self._writer.add_scalar(tag_of(name), value, self._iteration)
 
     def message(self, text: str) -> None:
         """Add the text at the last iteration."""
-        with self._naming_failures():
+        with self._failures.writing():
             self._writer.add_text("Messages", text, self._iteration)
 
     def close(self) -> None:
         """Write out what is pending; a failure that was reported before is not reported again."""
-        with suppress(OSError) if self._failed else self._naming_failures():
+        with self._failures.closing():
             self._writer.close()
-
-    @contextmanager
-    def _naming_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._failed = True
-            raise RunWriteError(
-                f"cannot write TensorBoard events to {self._log_dir}: {error.strerror or error}"
-            ) from error

@@ -65,7 +65,12 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> dict[str,
     return state
 
 
+def checkpoint_files(folder: Path) -> list[Path]:
+    """All checkpoints in a folder by iteration; 1000000 comes after 999999."""
+    return sorted(folder.glob("iteration_*.pt"), key=lambda file: (len(file.name), file.name))
+
+
 def _another(path: Path) -> str:
     """Point to the latest other checkpoint beside a damaged one."""
-    others = sorted(file for file in path.parent.glob("iteration_*.pt") if file != path)
+    others = [file for file in checkpoint_files(path.parent) if file != path]
     return f"; there is also {others[-1]}" if others else ""

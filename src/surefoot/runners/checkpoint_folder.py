@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.errors import CheckpointError, RunFolderError
-from surefoot.runners.checkpoint import save_checkpoint
+from surefoot.runners.checkpoint import checkpoint_files, save_checkpoint
 
 
 class CheckpointFolder:
@@ -32,7 +32,7 @@ class CheckpointFolder:
         Raises:
             CheckpointError: there is none.
         """
-        files = self._files()
+        files = checkpoint_files(self.path)
         if not files:
             raise CheckpointError(f"no checkpoint in {self.path}")
         return files[-1]
@@ -49,7 +49,7 @@ class CheckpointFolder:
             return
         save_checkpoint(self.file(iteration), state)
         self._saved = iteration
-        files = self._files()
+        files = checkpoint_files(self.path)
         current = files.index(self.file(iteration))
         for file in (*files[current + 1 :], *files[: max(0, current + 1 - self.keep)]):
             file.unlink(missing_ok=True)
@@ -61,11 +61,7 @@ class CheckpointFolder:
 
     def refuse_foreign(self) -> None:
         """Raise a RunFolderError if the folder holds checkpoints that this object did not write."""
-        if self._saved is None and self._files():
+        if self._saved is None and checkpoint_files(self.path):
             raise RunFolderError(
                 f"{self.path} already holds checkpoints: load one to go on, or choose another folder"
             )
-
-    def _files(self) -> list[Path]:
-        """All checkpoints by iteration; 1000000 comes after 999999."""
-        return sorted(self.path.glob("iteration_*.pt"), key=lambda file: (len(file.name), file.name))

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from surefoot.errors import CheckpointError, ConfigError, RunFolderError, RunWriteError
+from surefoot.runners.checkpoint import checkpoint_files
 from surefoot.runners.checkpoint_folder import CheckpointFolder
 from surefoot.runners.session import describe_session
 
@@ -97,7 +98,7 @@ class RunFolder:
         self._made = []
 
     def _has_checkpoint(self) -> bool:
-        return any(self.checkpoints.glob("iteration_*.pt"))
+        return bool(checkpoint_files(self.checkpoints))
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
