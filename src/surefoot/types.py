@@ -15,6 +15,13 @@ from torch import Tensor
 Observations: TypeAlias = Mapping[str, Tensor]
 """Observation groups by name, each `[N, D]`. The environment names the groups; models choose among them."""
 
+ACTION_MASK = "action_mask"
+"""The observation group, bool, that says which choices are allowed now; only for discrete actions.
+
+`[N, n]` for `DiscreteActions`; `[N, sum(nvec)]`, one part per choice, for `MultiDiscreteActions`; `[N, n]` for
+`MultiBinaryActions`, where a switch that is not allowed stays off.
+"""
+
 Extras: TypeAlias = dict[str, Any]
 """What `VecEnv.step` returns beside the transition; the keys are listed in `surefoot.envs.vec_env`."""
 
@@ -35,4 +42,18 @@ class DiscreteActions:
     n: int
 
 
-ActionSpec: TypeAlias = BoxActions | DiscreteActions
+@dataclass(frozen=True)
+class MultiDiscreteActions:
+    """Several choices at once, the i-th one of `nvec[i]`, each counted from 0, `[N, len(nvec)]` int64."""
+
+    nvec: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MultiBinaryActions:
+    """`n` switches, each 0 or 1, `[N, n]` int64."""
+
+    n: int
+
+
+ActionSpec: TypeAlias = BoxActions | DiscreteActions | MultiDiscreteActions | MultiBinaryActions

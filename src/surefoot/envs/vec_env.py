@@ -14,6 +14,9 @@ same `step` already belongs to the next episode (same-step autoreset).
 - `measures`: name -> `[N]` float, NaN where nothing was measured: quantities in physical units, averaged
   over their finite entries, in training and in evaluation.
 
+Observations may hold the group `action_mask`, bool: which of the discrete choices are allowed, see
+`surefoot.types.ACTION_MASK`. It is no input of a network unless an observation set names it.
+
 The rule for an end is: bootstrap from the value of `final_obs` if `time_outs`, from nothing otherwise; in
 both cases the advantage recursion stops there.
 """
@@ -21,6 +24,7 @@ both cases the advantage recursion stops there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -34,7 +38,8 @@ class VecEnv(ABC):
 
     Attributes:
         num_envs: `N`.
-        num_actions: size of the action vector; for discrete actions, the number of choices.
+        num_actions: size of the action vector; for discrete actions, the number of choices (of a
+            `MultiDiscreteActions`, the sum over its parts).
         max_episode_length: longest episode in steps; 0 where there is no limit.
         episode_length_buf: `[N]` int64, steps taken in the current episode of each environment.
         device: where observations, rewards and actions live.
@@ -54,6 +59,11 @@ class VecEnv(ABC):
         return BoxActions(self.num_actions)
 
     @property
+    def categorical_columns(self) -> Mapping[str, tuple[int, ...]]:
+        """Group -> columns that are one-hot codes or switches: numbers without a scale, never normalized."""
+        return {}
+
+    @property
     def step_dt(self) -> float | None:
         """Simulated seconds per step, or None where time has no meaning."""
         return None
@@ -71,7 +81,7 @@ class VecEnv(ABC):
         """Advance every environment by one step and reset those that ended.
 
         Args:
-            actions: `[N, A]` float32, or `[N]` int64 for discrete actions.
+            actions: in the shape and type that `action_spec` describes.
 
         Returns:
             Observations, rewards `[N]` float32, dones `[N]` bool, extras.
