@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
-SOURCES := $(wildcard src tests benchmarks examples)
+SOURCES := $(wildcard src tests benchmarks examples docs/figures)
 
 # Every `make walk` gets a folder of its own; `runs/latest` points to the newest. RUN=... chooses one.
 ifndef RUN

@@ -169,12 +169,16 @@ def _convert_union(value: Any, args: tuple[Any, ...], path: str) -> Any:
     if value is None and type(None) in args:
         return None
     options = [arg for arg in args if arg is not type(None)]
-    for option in options[:-1]:
+    if isinstance(value, Mapping):  # its settings deserve an error of their own
+        options = [arg for arg in options if dataclasses.is_dataclass(arg)] or options
+    if len(options) == 1:
+        return _convert(value, options[0], path)
+    for option in options:
         try:
             return _convert(value, option, path)
         except ConfigError:
             continue
-    return _convert(value, options[-1], path)
+    raise ConfigError(f"{path} = {value!r}: expected {' or '.join(map(_describe, options))}")
 
 
 def _is_plainly(value: Any, hint: Any) -> bool:

@@ -18,8 +18,8 @@ Observations: TypeAlias = Mapping[str, Tensor]
 ACTION_MASK = "action_mask"
 """The observation group, bool, that says which choices are allowed now; only for discrete actions.
 
-`[N, n]` for `DiscreteActions`; `[N, sum(nvec)]`, one part per choice, for `MultiDiscreteActions`; `[N, n]` for
-`MultiBinaryActions`, where a switch that is not allowed stays off.
+`[N, n]` for `DiscreteActions`; `[N, sum(nvec)]`, one part after the other, for `MultiDiscreteActions`;
+`[N, n]` for `MultiBinaryActions`, where a switch that is not allowed stays off.
 """
 
 Extras: TypeAlias = dict[str, Any]

@@ -5,7 +5,7 @@ import torch
 
 from surefoot.envs import VecEnv, check_vec_env
 from surefoot.errors import EnvironmentContractError
-from surefoot.types import BoxActions, DiscreteActions
+from surefoot.types import BoxActions, DiscreteActions, MultiBinaryActions, MultiDiscreteActions
 
 
 class Good(VecEnv):
@@ -86,6 +86,92 @@ def test_discrete_actions_are_choices():
             return super().step(torch.zeros(3, 2))
 
     assert check_vec_env(Choices(), steps=20) == []
+
+
+class Masked(Good):
+    """Forbids one choice of each part in turn, and fails at an action that was forbidden."""
+
+    def __init__(self, spec=None, num_actions=5):
+        super().__init__(num_actions=num_actions)
+        self.spec = spec or MultiDiscreteActions((2, 3))
+
+    action_spec = property(lambda self: self.spec)
+    categorical_columns = {"critic": (0,)}  # noqa: RUF012
+
+    def get_observations(self):
+        mask = torch.ones(3, 5, dtype=torch.bool)
+        mask[torch.arange(3), self.episode_length_buf % 2] = False
+        return super().get_observations() | {
+            "action_mask": mask,
+            "critic": (self.episode_length_buf[:, None] % 2.0),
+        }
+
+    def step(self, actions):
+        mask = self.get_observations()["action_mask"]
+        if isinstance(self.spec, MultiBinaryActions):
+            assert not bool((actions.bool() & ~mask).any())
+        else:
+            first = actions if actions.dim() == 1 else actions[:, 0]
+            assert bool(mask[torch.arange(3), first].all())
+        return super().step(torch.zeros(3, 5))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [DiscreteActions(5), MultiDiscreteActions((2, 3)), MultiBinaryActions(5)],
+    ids=lambda s: type(s).__name__,
+)
+def test_actions_keep_to_the_mask(spec):
+    assert check_vec_env(Masked(spec), steps=60) == []
+
+
+def test_switches_may_all_be_forbidden():
+    class Off(Masked):
+        def get_observations(self):
+            return super().get_observations() | {"action_mask": torch.zeros(3, 5, dtype=torch.bool)}
+
+    assert check_vec_env(Off(MultiBinaryActions(5)), steps=20) == []
+
+
+def masked(name, value):
+    """Put `value` in place of a group."""
+
+    class Changed(Masked):
+        def get_observations(self):
+            return super().get_observations() | {name: value}
+
+    return Changed
+
+
+FORBIDDEN = torch.ones(3, 5, dtype=torch.bool)
+FORBIDDEN[1, 2:] = False
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (masked("action_mask", torch.ones(3, 5)), "is torch.float32, not torch.bool"),
+        (masked("action_mask", torch.ones(3, 4).bool()), r"has shape \[3, 4\], not \[3, 5\]"),
+        (masked("action_mask", FORBIDDEN), r"allows nothing of part 1 in environments \[1\]"),
+        (masked("other", torch.ones(3, 5).bool()), "group 'other' .* is torch.bool, not a floating-point"),
+        (masked("critic", torch.tensor([[0.0], [0.5], [1.0]])), "is 0.5 in environment 1, column 0, which"),
+        (masked("critic", torch.zeros(3, 0)), r"names columns \[0\] of group 'critic' .*, which has 0"),
+    ],
+)  # fmt: skip
+def test_a_broken_rule_of_choices_is_named(kind, message):
+    with pytest.raises(EnvironmentContractError, match=message):
+        check_vec_env(kind(), steps=5)
+
+
+def test_masks_are_for_discrete_actions_only():
+    with pytest.raises(EnvironmentContractError, match="masks actions that are real numbers"):
+        check_vec_env(Masked(BoxActions(5)), steps=5)
+
+
+@pytest.mark.parametrize("spec", [MultiDiscreteActions((2, 2)), MultiBinaryActions(4), DiscreteActions(6)])
+def test_num_actions_is_the_length_of_a_mask(spec):
+    with pytest.raises(EnvironmentContractError, match=r"num_actions is 5 and action_spec says [46]"):
+        check_vec_env(Masked(spec), steps=5)
 
 
 def set_entry(name, group=None, value=float("nan")):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from surefoot.envs.action_specs import num_actions
 from surefoot.envs.vec_env import VecEnv
 from surefoot.types import ActionSpec, BoxActions, DiscreteActions, Extras
 
@@ -38,7 +39,7 @@ class ProbeEnv(VecEnv):
         seed: int = 0,
     ) -> None:
         self.num_envs = num_envs
-        self.num_actions = actions.size if isinstance(actions, BoxActions) else actions.n
+        self.num_actions = num_actions(actions)
         self.max_episode_length = horizon
         self.device = torch.device("cpu")
         self.horizon = horizon
@@ -61,7 +62,7 @@ class ProbeEnv(VecEnv):
         return torch.zeros(self.num_envs, self.obs_width)
 
     def reward(self, actions: Tensor) -> Tensor:
-        """`[N]`, for `actions` `[N]` (of the only dimension), before time moves on."""
+        """`[N]`, for `actions` in the shape of the action space, before time moves on."""
         raise NotImplementedError
 
     def get_observations(self) -> dict[str, Tensor]:
@@ -73,7 +74,7 @@ class ProbeEnv(VecEnv):
         return self.get_observations(), {}
 
     def step(self, actions: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor, Extras]:
-        rewards = self.reward(actions.reshape(self.num_envs, -1)[:, 0]).float()
+        rewards = self.reward(actions).float()
         self.episode_length_buf += 1
         dones = self.episode_length_buf >= self.horizon
         extras: Extras = {"time_outs": dones & self.by_time_limit}
@@ -152,19 +153,64 @@ class Alternating(ProbeEnv):
         return (self.episode_length_buf % 2 == 0).float()
 
 
+def first_dimension(actions: Tensor) -> Tensor:
+    """`[N]` of `[N]` or `[N, A]`."""
+    return actions.reshape(len(actions), -1)[:, 0]
+
+
 class RewardedAction(ProbeEnv):
-    """One step; the best action is 0.5, or choice 1 of 2: does the policy learn at all?"""
+    """One step; the best action is 0.5, or choice 1 of 2: does the policy learn at all?
+
+    Dimensions after the first change nothing.
+    """
 
     def reward(self, actions: Tensor) -> Tensor:
+        action = first_dimension(actions)
         if isinstance(self.actions, DiscreteActions):
-            return (actions == 1).float()
-        return -(actions - 0.5).square()
+            return (action == 1).float()
+        return -(action - 0.5).square()
 
 
 class MatchingAction(RandomSign):
-    """One step; the best action is half the observation, or choice 1 where it is positive."""
+    """One step; the best action is half the observation, or choice 1 where it is positive.
+
+    Dimensions after the first change nothing.
+    """
 
     def reward(self, actions: Tensor) -> Tensor:
+        action = first_dimension(actions)
         if isinstance(self.actions, DiscreteActions):
-            return (actions == (self.sign > 0)).float()
-        return -(actions - 0.5 * self.sign).square()
+            return (action == (self.sign > 0)).float()
+        return -(action - 0.5 * self.sign).square()
+
+
+class DelayedReward(RandomSign):
+    """Three steps and one of two choices; what was chosen in the first step is paid for after the last.
+
+    The observation is the sign that the first choice has to match, the time as a one-hot code, and from the
+    second step on whether the choice was right, 1 or -1. V(t) = gamma^(2 - t) if it was, else 0.
+    """
+
+    obs_width = 6
+
+    def __init__(self, num_envs: int = 16) -> None:
+        self.verdict = torch.zeros(num_envs)
+        super().__init__(num_envs, horizon=3, actions=DiscreteActions(2))
+
+    def begin(self, fresh: Tensor) -> None:
+        super().begin(fresh)
+        self.verdict = self.verdict.masked_fill(fresh, 0.0)
+
+    def observe(self) -> Tensor:
+        return self.look(self.sign, self.episode_length_buf, self.verdict)
+
+    @staticmethod
+    def look(sign: Tensor, time: Tensor, verdict: Tensor) -> Tensor:
+        """The observations `[B, 6]` of states `[B]`."""
+        clock = torch.nn.functional.one_hot(time, 4).float()
+        return torch.cat((sign.unsqueeze(1), clock, verdict.unsqueeze(1)), dim=1)
+
+    def reward(self, actions: Tensor) -> Tensor:
+        right = 2.0 * (actions == (self.sign > 0)) - 1.0
+        self.verdict = torch.where(self.episode_length_buf == 0, right, self.verdict)
+        return ((self.episode_length_buf == 2) & (self.verdict > 0)).float()

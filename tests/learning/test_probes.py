@@ -1,10 +1,7 @@
 """Probe environments: what was learned is compared with what is right."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from torch import Tensor
 
 from learning.probe_environments import (
     Alternating,
@@ -12,46 +9,33 @@ from learning.probe_environments import (
     LateReward,
     MatchingAction,
     ObservedReward,
-    ProbeEnv,
     RewardedAction,
     SteadyReward,
     TimelessReward,
 )
-from surefoot.algorithms import PPOConfig
-from surefoot.models import ModelConfig
-from surefoot.runners import OnPolicyRunner, RunnerConfig
+from learning.probe_training import OBJECTIVES, learn, policy, values
 from surefoot.types import BoxActions, DiscreteActions
 
-MODEL = ModelConfig(hidden_dims=(16,), activation="tanh", init_std=0.5)
-PPO = PPOConfig(
-    gamma=0.9, learning_rate=1e-2, schedule="linear", num_mini_batches=2, entropy_coef=0.0,
-    use_clipped_value_loss=False
-)  # fmt: skip
 KINDS = [pytest.param(BoxActions(1), id="gaussian"), pytest.param(DiscreteActions(2), id="categorical")]
 
 
-def learn(env: ProbeEnv, iterations: int, **settings) -> OnPolicyRunner:
-    cfg = RunnerConfig(num_steps_per_env=20, actor=MODEL, critic=MODEL, algorithm=replace(PPO, **settings))
-    runner = OnPolicyRunner(env, cfg)
-    runner.learn(iterations)
-    return runner
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 
 
-def values(runner: OnPolicyRunner, obs: list[list[float]] | Tensor) -> list[float]:
-    with torch.no_grad():
-        return runner.alg.critic({"policy": torch.as_tensor(obs)}).tolist()
+@every_objective
+def test_value_of_a_constant(objective):
+    assert values(learn(ConstantReward(), 30, **objective), [[0.0]]) == pytest.approx([1.0], abs=0.02)
 
 
-def test_value_of_a_constant():
-    assert values(learn(ConstantReward(), 30), [[0.0]]) == pytest.approx([1.0], abs=0.02)
+@every_objective
+def test_value_that_depends_on_the_observation(objective):
+    runner = learn(ObservedReward(), 30, **objective)
+    assert values(runner, [[-1.0], [1.0]]) == pytest.approx([-1.0, 1.0], abs=0.05)
 
 
-def test_value_that_depends_on_the_observation():
-    assert values(learn(ObservedReward(), 30), [[-1.0], [1.0]]) == pytest.approx([-1.0, 1.0], abs=0.05)
-
-
-def test_discounting():
-    runner = learn(LateReward(horizon=2), 40)
+@every_objective
+def test_discounting(objective):
+    runner = learn(LateReward(horizon=2), 40, **objective)
     assert values(runner, torch.eye(3)[:2]) == pytest.approx([0.9, 1.0], abs=0.02)
 
 
@@ -61,32 +45,36 @@ def test_credit_over_several_steps_whatever_lambda(lam):
     assert values(runner, torch.eye(5)[:4]) == pytest.approx([0.729, 0.81, 0.9, 1.0], abs=0.04)
 
 
+@every_objective
 @pytest.mark.parametrize("actions", KINDS)
-def test_reward_that_depends_on_the_action(actions):
-    runner = learn(RewardedAction(actions=actions), 40)
-    policy = runner.alg.actor({"policy": torch.zeros(1, 1)})
+def test_reward_that_depends_on_the_action(actions, objective):
+    runner = learn(RewardedAction(actions=actions), 40, **objective)
+    learned = policy(runner, [[0.0]])
     if isinstance(actions, DiscreteActions):
-        assert policy.probs[0, 1] > 0.95
+        assert learned.probs[0, 1] > 0.95
+        assert values(runner, [[0.0]]) == pytest.approx([1.0], abs=0.05)
     else:
-        assert policy.mean.item() == pytest.approx(0.5, abs=0.05)
-        assert policy.std.item() < 0.3
+        assert learned.mean.item() == pytest.approx(0.5, abs=0.05)
+        assert learned.std.item() < 0.3
 
 
+@every_objective
 @pytest.mark.parametrize("actions", KINDS)
-def test_reward_that_depends_on_action_and_observation(actions):
-    runner = learn(MatchingAction(actions=actions), 60)
-    policy = runner.alg.actor({"policy": torch.tensor([[-1.0], [1.0]])})
+def test_reward_that_depends_on_action_and_observation(actions, objective):
+    runner = learn(MatchingAction(actions=actions), 60, **objective)
+    signs = [[-1.0], [1.0]]
     if isinstance(actions, DiscreteActions):
-        assert policy.probs.diagonal().min() > 0.95
-        assert values(runner, [[-1.0], [1.0]]) == pytest.approx([1.0, 1.0], abs=0.1)
+        assert policy(runner, signs).probs.diagonal().min() > 0.95
+        assert values(runner, signs) == pytest.approx([1.0, 1.0], abs=0.1)
     else:
-        assert policy.mean.flatten().tolist() == pytest.approx([-0.5, 0.5], abs=0.1)
+        assert policy(runner, signs).mean.flatten().tolist() == pytest.approx([-0.5, 0.5], abs=0.1)
 
 
+@every_objective
 @pytest.mark.parametrize("normalize_values", [False, True])
-def test_case_A1_a_time_limit_is_not_an_end_of_the_world(normalize_values):
+def test_case_A1_a_time_limit_is_not_an_end_of_the_world(normalize_values, objective):
     env = TimelessReward(horizon=10, by_time_limit=True)
-    (value,) = values(learn(env, 60, normalize_values=normalize_values), [[0.0]])
+    (value,) = values(learn(env, 60, normalize_values=normalize_values, **objective), [[0.0]])
     assert 9.5 < value < 10.5
 
 

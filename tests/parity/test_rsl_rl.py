@@ -52,7 +52,7 @@ def make_rsl_rl(twin: PPO, **settings):
     actor = models.MLPModel(obs, groups, "actor", ACTIONS, (16, 8), "elu", distribution_cfg=gaussian)
     critic = models.MLPModel(obs, groups, "critic", 1, (16, 8), "elu")
     for theirs, ours in ((actor, twin.actor), (critic, twin.critic)):
-        theirs.mlp.load_state_dict(ours.mlp.state_dict())
+        theirs.mlp.load_state_dict(torch.nn.Sequential(*ours.mlp, ours.head.output).state_dict())
     rollout = storage.RolloutStorage("rl", ENVS, STEPS, obs, (ACTIONS,))
     return algorithms.PPO(actor, critic, rollout, **SETTINGS, **settings)
 
@@ -104,7 +104,8 @@ def test_updates_agree(schedule, use_clipped_value_loss):
         assert metrics["surrogate_loss"].item() == pytest.approx(losses["surrogate"], rel=1e-9, abs=1e-12)
         assert metrics["learning_rate"].item() == pytest.approx(theirs.optimizer.param_groups[0]["lr"])
     for model, reference in ((ours.actor, theirs.actor), (ours.critic, theirs.critic)):
-        for mine, its in zip(model.mlp.parameters(), reference.mlp.parameters(), strict=True):
+        mine_all = [*model.mlp.parameters(), *model.head.output.parameters()]
+        for mine, its in zip(mine_all, reference.mlp.parameters(), strict=True):
             torch.testing.assert_close(mine, its, rtol=0, atol=1e-10)
     std = theirs.actor.distribution.std_param
-    torch.testing.assert_close(ours.actor.head.std_param, std, rtol=0, atol=1e-10)
+    torch.testing.assert_close(ours.actor.head.spread.param, std, rtol=0, atol=1e-10)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from surefoot.algorithms import ActorCritic
+from surefoot.algorithms import ActorCritic, PPOConfig
 from surefoot.models import ModelConfig, build_actor, build_critic
 from surefoot.storage import RolloutStorage
 from surefoot.types import BoxActions
@@ -19,13 +19,12 @@ def make(num_steps: int = 2, notify=lambda text: None) -> ActorCritic:
         build_actor({"policy": 1}, ("policy",), BoxActions(1), cfg),
         build_critic({"policy": 1}, ("policy",), cfg),
         RolloutStorage(num_steps, 1, "cpu"),
-        gamma=GAMMA,
-        lam=LAM,
+        PPOConfig(gamma=GAMMA, lam=LAM),
         generator=torch.Generator().manual_seed(0),
         notify=notify,
     )
     with torch.no_grad():
-        alg.critic.output_layer.weight.fill_(1.0)
+        alg.critic.head.output.weight.fill_(1.0)
     return alg
 
 
@@ -112,8 +111,8 @@ def test_case_F1_the_sampled_action_is_stored_and_judged():
     """Mean 3, std 0.1: whatever bounds the environment has, 3.05 was drawn and 3.05 counts."""
     alg = make(1)
     with torch.no_grad():
-        alg.actor.output_layer.weight.fill_(3.0)
-        alg.actor.head.std_param.fill_(0.1)
+        alg.actor.head.output.weight.fill_(3.0)
+        alg.actor.head.spread.param.fill_(0.1)
     actions = alg.act(OBS)
     drawn = actions.clone()
     actions.clamp_(-1.0, 1.0)  # an environment that clips in place

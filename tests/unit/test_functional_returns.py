@@ -1,11 +1,11 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from surefoot.errors import ShapeError
-from surefoot.functional import gae, normalize_advantages
+from surefoot.errors import ConfigError, ShapeError
+from surefoot.functional import gae, n_step_advantages, normalize_advantages
 
 
 def one_env(
@@ -39,8 +39,9 @@ def one_env(
     return advantages.squeeze(1), returns.squeeze(1)
 
 
-def close(actual: Tensor, expected: list[float], atol: float = 1e-6) -> None:
-    torch.testing.assert_close(actual, torch.tensor(expected, dtype=actual.dtype), rtol=0, atol=atol)
+def close(actual: Tensor, expected: list[float]) -> None:
+    """Equal to six decimals, the last one included."""
+    torch.testing.assert_close(actual, torch.tensor(expected, dtype=actual.dtype), rtol=0, atol=5.1e-7)
 
 
 A1 = {"rewards": [1, 1, 1], "values": [2, 2, 2], "last_value": 7.0, "gamma": 0.99, "lam": 0.95}
@@ -93,6 +94,7 @@ def test_case_A6_an_end_one_step_off_changes_the_first_two_advantages(kind, shif
     assert ((advantages - shifted)[:2].abs() > 0.01).all()
 
 
+@settings(derandomize=True)
 @given(
     st.lists(st.floats(-5, 5), min_size=12, max_size=12),
     st.integers(0, 4),
@@ -120,7 +122,8 @@ def test_case_A10_returns_before_a_time_limit_ignore_rewards_after_it():
     first, _ = one_env([1, 1, 1, 0, 0, 0], [0] * 6, 0.0, gamma=0.9, lam=0.9, truncated=2, final_value=0.5)
     other, _ = one_env([1, 1, 1, 99, 9, 9], [0] * 6, 0.0, gamma=0.9, lam=0.9, truncated=2, final_value=0.5)
     assert torch.equal(first[:3], other[:3])
-    close(first[2:3], [1 + 0.9 * 0.5])
+    close(first[:3], [1 + 0.81 + 0.81 * 0.81 * 1.45, 1 + 0.81 * 1.45, 1.45])  # 1 + 0.9 * 0.5 at the end
+    close(first[3:], [0, 0, 0])
 
 
 def test_lam_1_is_the_discounted_sum_and_lam_0_the_one_step_error():
@@ -149,27 +152,104 @@ def test_environments_do_not_mix():
         assert torch.equal(together[1][:, column], alone[1])
 
 
-@pytest.mark.parametrize("name", ["values", "last_values", "terminated", "truncated", "final_values"])
-def test_a_wrong_shape_is_refused_by_name(name):
-    arguments = {
-        "rewards": torch.zeros(3, 2),
-        "values": torch.zeros(3, 2),
-        "last_values": torch.zeros(2),
-        "terminated": torch.zeros(3, 2, dtype=torch.bool),
-        "truncated": torch.zeros(3, 2, dtype=torch.bool),
-        "final_values": torch.zeros(3, 2),
-    }
+def column(*numbers: float) -> Tensor:
+    return torch.tensor(numbers, dtype=torch.float64).unsqueeze(1)
+
+
+A2_TENSORS = {
+    "rewards": column(1, 0, 2, 1),
+    "values": column(0.5, 0.4, 0.3, 0.2),
+    "last_values": torch.tensor([0.6], dtype=torch.float64),
+    "terminated": torch.zeros(4, 1, dtype=torch.bool),
+    "truncated": torch.zeros(4, 1, dtype=torch.bool),
+}
+
+
+def test_a_step_that_is_not_valid_influences_nothing():
+    broken = {**A2_TENSORS, "rewards": column(1, float("nan"), 2, 1)}
+    valid = column(1, 0, 1, 1).bool()
+    advantages, returns = gae(**broken, gamma=0.9, lam=0.8, valid=valid)
+    # The step before it sees r + gamma * V(s_1) - V(s_0) = 1 + 0.9 * 0.4 - 0.5 and nothing beyond.
+    close(advantages[:, 0], [0.86, 0.0, 2.8448, 1.34])
+    close(returns[:, 0], [1.36, 0.4, 3.1448, 1.54])
+    advantages, _ = n_step_advantages(**broken, gamma=0.9, n=4, valid=valid)
+    close(advantages[:, 0], [0.86, 0.0, 1.88 + 0.9 * 1.34, 1.34])
+
+
+@pytest.mark.parametrize("kind", ["terminated", "truncated"])
+def test_the_flags_and_the_final_value_of_a_step_that_is_not_valid_are_not_read(kind):
+    ends, nan = column(0, 1, 0, 0).bool(), torch.full((4, 1), float("nan"), dtype=torch.float64)
+    valid = column(1, 0, 1, 1).bool()
+    plain = gae(**A2_TENSORS, gamma=0.9, lam=0.8, valid=valid)
+    flagged = gae(**{**A2_TENSORS, kind: ends}, gamma=0.9, lam=0.8, valid=valid, final_values=nan)
+    assert torch.equal(plain[0], flagged[0])
+
+
+def test_a_last_step_that_is_not_valid_hides_the_value_after_the_rollout():
+    valid = column(1, 1, 1, 0).bool()
+    arguments = {**A2_TENSORS, "last_values": torch.tensor([float("nan")], dtype=torch.float64)}
+    advantages, _ = gae(**arguments, gamma=0.9, lam=0.8, valid=valid)
+    close(advantages[2:, 0], [2 + 0.9 * 0.2 - 0.3, 0.0])
+
+
+def test_n_steps_by_hand():
+    arguments = {**A2_TENSORS, "rewards": column(1, 2, 4, 8), "values": column(0.5, 0.25, 0.125, 1)}
+    advantages, returns = n_step_advantages(**arguments, gamma=0.5, n=2)
+    # r + r'/2 + V''/4; the last two end in V after the rollout, 0.6, and the last has but one reward.
+    close(returns[:, 0], [1 + 1 + 0.125 / 4, 2 + 2 + 1 / 4, 4 + 4 + 0.6 / 4, 8 + 0.6 / 2])
+    close((advantages - returns)[:, 0], [-0.5, -0.25, -0.125, -1])
+
+
+def test_n_steps_end_with_the_episode():
+    ends = column(0, 1, 0, 0).bool()
+    dead, _ = n_step_advantages(**{**A2_TENSORS, "terminated": ends}, gamma=0.9, n=3)
+    close(dead[:, 0], [1 + 0 - 0.5, 0 - 0.4, 1.88 + 0.9 * 1.34, 1.34])
+    cut, _ = n_step_advantages(
+        **{**A2_TENSORS, "truncated": ends}, gamma=0.9, n=3, final_values=column(9, 1, 9, 9)
+    )
+    close(cut[:, 0], [1 + 0.81 * 1 - 0.5, 0.9 - 0.4, 1.88 + 0.9 * 1.34, 1.34])
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_n_below_one_is_refused(n):
+    with pytest.raises(ConfigError, match=rf"n >= 1, got n = {n}"):
+        n_step_advantages(**A2_TENSORS, gamma=0.9, n=n)
+
+
+ADVANTAGES = [
+    pytest.param(lambda **arguments: gae(**arguments, gamma=0.9, lam=0.8), id="gae"),
+    pytest.param(lambda **arguments: n_step_advantages(**arguments, gamma=0.9, n=2), id="n_step"),
+]
+
+
+@pytest.mark.parametrize("advantages_of", ADVANTAGES)
+def test_integer_rewards_are_as_good_as_real_ones(advantages_of):
+    integers, _ = advantages_of(**{**A2_TENSORS, "rewards": A2_TENSORS["rewards"].long()})
+    reals, _ = advantages_of(**A2_TENSORS)
+    assert integers.dtype == torch.float64
+    assert torch.equal(integers, reals)
+
+
+@pytest.mark.parametrize("advantages_of", ADVANTAGES)
+@pytest.mark.parametrize(
+    "name", ["values", "last_values", "terminated", "truncated", "final_values", "valid"]
+)
+def test_a_wrong_shape_is_refused_by_name(advantages_of, name):
+    arguments = {**A2_TENSORS, "final_values": A2_TENSORS["values"], "valid": ~A2_TENSORS["terminated"]}
     arguments[name] = arguments[name].unsqueeze(-1)
-    with pytest.raises(ShapeError, match=rf"gae: {name} has shape .*1\), expected"):
-        gae(**arguments, gamma=0.9, lam=0.9)
+    with pytest.raises(ShapeError, match=rf"advantages: {name} has shape .*1\), expected"):
+        advantages_of(**arguments)
 
 
-def test_case_A12_inputs_are_not_changed():
-    rewards, values = torch.ones(3, 1), torch.ones(3, 1)
-    ends = torch.tensor([[False], [True], [False]])
-    gae(rewards, values, torch.ones(1), ~ends & False, ends, gamma=0.9, lam=0.9, final_values=values * 5)
-    assert torch.equal(rewards, torch.ones(3, 1))
-    assert torch.equal(values, torch.ones(3, 1))
+@pytest.mark.parametrize("advantages_of", ADVANTAGES)
+def test_case_A12_inputs_are_not_changed(advantages_of):
+    masks = {"truncated": column(0, 1, 0, 0).bool(), "valid": column(1, 1, 0, 1).bool()}
+    arguments = {**A2_TENSORS, **masks, "final_values": column(5, 5, 5, 5)}
+    before = {name: tensor.clone() for name, tensor in arguments.items()}
+    advantages, _ = advantages_of(**arguments)
+    advantages.fill_(99.0)  # nor does the result share memory with them
+    for name, tensor in before.items():
+        assert torch.equal(arguments[name], tensor)
 
 
 def test_case_B13_one_environment_keeps_its_advantages():

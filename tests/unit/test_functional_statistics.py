@@ -3,16 +3,62 @@ import math
 import pytest
 import torch
 
-from surefoot.functional import approx_kl, clip_fraction, explained_variance
+from surefoot.functional import (
+    approx_kl,
+    clip_fraction,
+    explained_variance,
+    plain_kl,
+    squared_log_kl,
+    squared_ratio_kl,
+)
+
+ESTIMATES = (plain_kl, squared_ratio_kl, squared_log_kl, approx_kl)
 
 
-def test_approx_kl_of_equal_policies_is_exactly_zero():
-    assert approx_kl(torch.zeros(5)).item() == 0.0
+@pytest.mark.parametrize("estimate", ESTIMATES)
+def test_kl_of_equal_policies_is_exactly_zero(estimate):
+    assert estimate(torch.zeros(5)).item() == 0.0
 
 
-@pytest.mark.parametrize(("ratio", "kl"), [(0.8, 0.0231), (1.2, 0.0177)])
-def test_approx_kl_at_the_edges_of_the_clip_range(ratio, kl):
-    assert approx_kl(torch.tensor([math.log(ratio)])).item() == pytest.approx(kl, abs=5e-5)
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [(0.8, (0.223144, 0.02, 0.024897, 0.023144)), (1.2, (-0.182322, 0.02, 0.016621, 0.017678))],
+)
+def test_kl_estimates_at_the_edges_of_the_clip_range(ratio, expected):
+    log_ratio = torch.tensor([math.log(ratio)])
+    estimates = [estimate(log_ratio).item() for estimate in ESTIMATES]
+    assert estimates == pytest.approx(expected, abs=1e-6)
+
+
+def test_kl_estimates_are_means_over_the_samples():
+    log_ratio = torch.tensor([math.log(0.8), math.log(1.2)])
+    estimates = [estimate(log_ratio).item() for estimate in ESTIMATES]
+    assert estimates == pytest.approx([0.020411, 0.02, 0.020759, 0.020411], abs=1e-6)
+
+
+@pytest.mark.parametrize("step", [0.01, 0.02, 0.04])
+def test_kl_estimates_agree_with_the_exact_kl_to_second_order(step):
+    """The expectation under the old Gaussian, as a sum over a fine grid, of a step in both parameters."""
+    old = torch.distributions.Normal(torch.zeros((), dtype=torch.float64), 1.0)
+    new = torch.distributions.Normal(torch.tensor(step, dtype=torch.float64), 1.0 + step)
+    grid = torch.linspace(-12.0, 12.0, 4001, dtype=torch.float64)
+    probability = old.log_prob(grid).exp() * (grid[1] - grid[0])
+    log_ratio = new.log_prob(grid) - old.log_prob(grid)
+    exact = torch.distributions.kl_divergence(old, new).item()
+    expected = {
+        estimate: sum(p * estimate(x) for p, x in zip(probability.tolist(), log_ratio, strict=True)).item()
+        for estimate in ESTIMATES
+    }
+    assert expected[plain_kl] == pytest.approx(exact, rel=1e-9)
+    assert expected[approx_kl] == pytest.approx(exact, rel=1e-9)
+    for estimate in (squared_ratio_kl, squared_log_kl):
+        assert abs(expected[estimate] - exact) < 6.0 * step**3 < exact
+
+
+def test_only_the_plain_estimate_of_a_batch_may_be_negative():
+    log_ratio = torch.tensor([0.1, -0.05])
+    assert plain_kl(log_ratio) < 0
+    assert all(estimate(log_ratio) > 0 for estimate in (approx_kl, squared_ratio_kl, squared_log_kl))
 
 
 def test_approx_kl_is_never_negative():

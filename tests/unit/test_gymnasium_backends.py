@@ -18,6 +18,7 @@ IDS = [
     "LunarLander-v3", "BipedalWalker-v3",
     "Ant-v5", "HalfCheetah-v5", "Hopper-v5", "Humanoid-v5", "HumanoidStandup-v5", "Swimmer-v5", "Walker2d-v5",
     "InvertedDoublePendulum-v5", "InvertedPendulum-v5", "Pusher-v5", "Reacher-v5",
+    "FrozenLake-v1", "Blackjack-v1", "CliffWalking-v1", "CarRacing-v3",
 ]  # fmt: skip
 
 
@@ -126,12 +127,9 @@ def test_a_missing_package_is_named_with_the_extra():
         ("Cartpole-v1", "did you mean 'CartPole-v1'"),
         ("ALE/Pong-v5", "name the module that registers it"),
         ("nowhere:Bar-v0", "nowhere"),
-        ("FrozenLake-v1", r"observes Discrete\(16\); only a flat Box"),
-        ("Blackjack-v1", r"observes Tuple\("),
-        ("CarRacing-v3", r"observes Box\(0, 255, \(96, 96, 3\), uint8\)"),
     ],
 )
-def test_an_environment_that_cannot_be_trained_is_one_clear_line(env_id, message):
+def test_an_environment_that_is_not_there_is_one_clear_line(env_id, message):
     with pytest.raises(TaskError, match=message) as caught:
         make_gymnasium(env_id, 2, workers=1)
     assert "\n" not in str(caught.value)
@@ -147,7 +145,7 @@ def test_an_environment_that_cannot_be_trained_is_one_clear_line(env_id, message
         ({"backend": "threads"}, "unknown backend 'threads'; valid: async, auto, envpool, sync"),
         ({"backend": "async", "render_mode": "rgb_array"}, "cannot draw environment 0"),
         ({"gravity": 3}, "CartPole-v1 cannot be made with these settings: .*'gravity'"),
-        ({"reward": "nice"}, "unknown reward 'nice'; valid: 'note'"),
+        ({"reward": "nice"}, "unknown reward 'nice'; valid: 'note', 'module:function'"),
         ({"action_mapping": "tanh"}, "unknown action_mapping 'tanh'; valid: 'scale', 'clip'"),
     ],
 )
@@ -159,31 +157,6 @@ def test_a_wrong_setting_is_one_clear_line(settings, message):
 def test_the_reward_of_the_note_is_for_cartpole_only():
     with pytest.raises(TaskError, match="for CartPole-v1, not for Pendulum-v1"):
         make_gymnasium("Pendulum-v1", 2, reward="note")
-
-
-def test_case_D6_dictionary_observations_and_other_actions_are_refused_by_name():
-    box = gym.spaces.Box(-1, 1, (2,), np.float32)
-
-    class Odd(gym.Env):
-        def __init__(self, observations=box, actions=box):
-            self.observation_space, self.action_space = observations, actions
-
-        def reset(self, *, seed=None, options=None):
-            return self.observation_space.sample(), {}
-
-    gym.register("Odd-v0", entry_point=Odd)
-    try:
-        with pytest.raises(TaskError, match=r"Odd-v0 observes Dict\("):
-            make_gymnasium("Odd-v0", 1, backend="sync", observations=gym.spaces.Dict({"a": box}))
-        with pytest.raises(TaskError, match=r"Odd-v0 takes actions of MultiDiscrete\("):
-            make_gymnasium("Odd-v0", 1, backend="sync", actions=gym.spaces.MultiDiscrete([2, 2]))
-        nothing = gym.spaces.Box(-1, 1, (0,), np.float32)
-        with pytest.raises(TaskError, match=r"Odd-v0 observes Box\(.*\(0,\).*which holds no number"):
-            make_gymnasium("Odd-v0", 1, backend="sync", observations=nothing)
-        with pytest.raises(TaskError, match=r"Odd-v0 takes actions of Box\(.*\(0,\)"):
-            make_gymnasium("Odd-v0", 1, backend="sync", actions=nothing)
-    finally:
-        del gym.registry["Odd-v0"]
 
 
 def test_a_picture_of_environment_0(monkeypatch):
@@ -260,3 +233,8 @@ def test_case_G5_auto_leaves_a_script_without_main_guard_alone(tmp_path, monkeyp
     script.write_text(source)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
     assert gymnasium_backends._main_is_guarded() == guarded
+
+
+def test_case_G5_auto_leaves_a_script_from_standard_input_alone(monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "<stdin>", raising=False)
+    assert not gymnasium_backends._main_is_guarded()

@@ -3,10 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
+from surefoot.envs.gymnasium import GymnasiumEnv
 from surefoot.envs.gymnasium_backends import make_vector_env
 from surefoot.envs.gymnasium_envpool import SameStepEnvPool
 from surefoot.envs.gymnasium_single import find_environment
+from surefoot.types import ACTION_MASK
 
 
 class StandInPool:
@@ -49,6 +52,44 @@ def test_case_G1_no_step_is_lost_to_a_reset():
     assert [row for row in final if row[0] == 2] == [(2, [1, 4]), (2, [2, 4]), (2, [3, 4])]
     assert [row for row in fresh if row[0] == 2] == [(2, [2, 0]), (2, [3, 0]), (2, [4, 0])]
     assert len(final) == 6 + 4 + 3
+
+
+class NestedPool(StandInPool):
+    """The same, observed as a dict, with a mask that forbids choice `steps % 2`, in `info`."""
+
+    observation_space = gym.spaces.Dict(
+        {"state": StandInPool.observation_space, "steps": gym.spaces.Discrete(9)}
+    )
+
+    def answer(self, ids):
+        steps = self.state[ids, 1].astype(np.int64)
+        info = {"env_id": ids, "action_mask": np.stack([steps % 2 == 1, steps % 2 == 0], 1)}
+        return {"state": self.state[ids].copy(), "steps": steps}, info
+
+    def reset(self, ids=None):
+        _, info = super().reset(ids)
+        return self.answer(info["env_id"])
+
+    def step(self, actions):
+        _, rewards, terminated, truncated, _ = super().step(actions)
+        observations, info = self.answer(np.arange(len(self.state)))
+        return observations, rewards, terminated, truncated, info
+
+    def close(self):
+        pass
+
+
+def test_dictionaries_and_masks_survive_the_reset():
+    env = GymnasiumEnv(SameStepEnvPool(NestedPool(3), 3, find_environment("CartPole-v1")))
+    ends = 0
+    for _ in range(12):
+        observations, _, dones, extras = env.step(torch.zeros(3, dtype=torch.int64))
+        for groups, rows in ((observations, [True] * 3), (extras["final_obs"], dones.tolist())):
+            steps = groups["policy"][:, 1].long()
+            assert torch.equal(groups["policy"][:, 2:].argmax(1), steps)
+            assert torch.equal(groups[ACTION_MASK].long().argmax(1)[rows], 1 - steps[rows] % 2)
+        ends += int(dones.sum())
+    assert ends == 6 + 4 + 3
 
 
 def test_the_real_pool_counts_every_step():

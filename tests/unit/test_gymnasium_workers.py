@@ -125,6 +125,13 @@ def test_case_G6_a_killed_worker_is_an_error_and_not_a_wait(fragile):
     assert no_child_is_left()
 
 
+def test_a_worker_imports_no_torch():
+    modules = "surefoot.envs.gymnasium_workers, surefoot.envs.gymnasium_single, surefoot.envs.gymnasium_masks"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 SCRIPT = """
 from surefoot.envs import make_gymnasium
 

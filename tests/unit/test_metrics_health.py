@@ -1,8 +1,8 @@
 from surefoot.metrics.health import HealthCheck
 
 
-def advice(rows: list[dict[str, float]], desired_kl: float = 0.01) -> list[str]:
-    health = HealthCheck(desired_kl)
+def advice(rows: list[dict[str, float]], *settings: float) -> list[str]:
+    health = HealthCheck(*settings)
     return [text for row in rows for text in health.check(row)]
 
 
@@ -17,7 +17,7 @@ def test_high_kl_is_reported_once_and_only_after_twenty_rows():
     (text,) = advice([{"kl": 0.06}] * 100)
     assert text.startswith("KL is 6 times its target")
     assert "lower the learning rate" in text
-    assert advice([{"kl": 0.06}] * 100, desired_kl=0.03) == []
+    assert advice([{"kl": 0.06}] * 100, 0.03) == []
 
 
 def test_a_critic_worse_than_a_constant_is_reported():
@@ -38,6 +38,25 @@ def test_case_B12_std_that_grows_without_end_is_reported():
     assert "entropy_coef" in text
     flat_at_a_high_level = [{"action_std": 0.5}] + [{"action_std": 2.0}] * 100
     assert advice(flat_at_a_high_level) == []
+
+
+def test_case_B12_std_that_stays_at_its_upper_bound_is_reported():
+    at_the_bound = [{"action_std_max": 1.995}] * 20
+    (text,) = advice(at_the_bound * 3, 0.01, 2.0)
+    assert text.startswith("the std of an action dimension has been at its upper bound, 2, for 20 iterations")
+    assert "entropy_coef" in text
+    below = [{"action_std_max": 1.9}]
+    assert advice(at_the_bound[1:] + below + at_the_bound[1:], 0.01, 2.0) == []
+    assert advice(at_the_bound) == []  # no bound
+
+
+def test_trpo_that_never_finds_a_step_is_reported():
+    (text,) = advice([{"step_fraction": 0.0}] * 50)
+    assert text.startswith("TRPO has found no step")
+    assert (
+        advice([{"step_fraction": 0.0}] * 19 + [{"step_fraction": 0.25}] + [{"step_fraction": 0.0}] * 19)
+        == []
+    )
 
 
 def test_rows_without_the_metrics_are_no_trouble():

@@ -18,6 +18,13 @@ from surefoot.metrics.registry import METRICS, describe, format_metric, format_n
         ("learn_seconds", "Perf/learning_time"),
         ("reward/foot_slip", "Episode_Reward/foot_slip"),
         ("Curriculum/terrain", "Curriculum/terrain"),
+        ("discarded_steps", "Train/discarded_steps"),
+        ("update_kl", "Loss/update_kl"),
+        ("kl_coef", "Loss/kl_coef"),
+        ("gradient_steps", "Loss/gradient_steps"),
+        ("policy_gradient_norm", "Loss/policy_gradient_norm"),
+        ("step_fraction", "Loss/step_fraction"),
+        ("action_std_max", "Policy/max_std"),
         ("unheard_of", "unheard_of"),
     ],
 )

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from surefoot.distributions import Categorical, Gaussian
 from surefoot.errors import ConfigError
 from surefoot.models import ModelConfig, ObservationEncoder, build_actor, build_critic
-from surefoot.types import BoxActions, DiscreteActions
+from surefoot.types import ACTION_MASK, BoxActions, DiscreteActions
 
 WIDTHS = {"policy": 3, "privileged": 2}
 OBS = {"policy": torch.arange(6.0).reshape(2, 3), "privileged": torch.tensor([[10.0, 11.0], [12.0, 13.0]])}
@@ -95,3 +97,54 @@ def test_settings_out_of_range_are_refused_by_name(settings, message):
     with pytest.raises(ConfigError) as error:
         ModelConfig(**settings)
     assert message in str(error.value)
+
+
+# Actors whose choices are masked
+
+MASKED = {"policy": 3, ACTION_MASK: 4}
+
+
+def test_a_masked_actor_reads_the_mask_which_is_no_input_of_the_network():
+    actor = build_actor(MASKED, ("policy",), DiscreteActions(4), SMALL)
+    assert actor.groups == ("policy", ACTION_MASK)
+    assert actor.encoder.output_dim == 3
+    mask = torch.tensor([[1, 0, 1, 0], [0, 0, 0, 1]])  # of whatever type
+    obs = {"policy": OBS["policy"], ACTION_MASK: mask}
+    probs = actor(obs).probs
+    assert (probs[mask == 0] == 0).all()
+    assert probs[1].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert torch.equal(actor({**obs, ACTION_MASK: mask.bool()}).probs, probs)
+    assert torch.equal(actor({**obs, ACTION_MASK: mask.float()}).probs, probs)
+
+
+def test_a_set_may_name_the_mask_as_an_input_too():
+    actor = build_actor(MASKED, ("policy", ACTION_MASK), DiscreteActions(4), SMALL)
+    assert actor.groups == ("policy", ACTION_MASK)
+    assert actor.encoder.output_dim == 7
+
+
+def test_without_a_mask_in_the_environment_there_is_none_to_read():
+    actor = build_actor(WIDTHS, ("policy",), DiscreteActions(4), SMALL)
+    assert actor.groups == ("policy",)
+    assert (actor(OBS).probs > 0).all()
+
+
+def test_exploring_draws_from_the_distribution_that_a_call_returns():
+    actor = build_actor(MASKED, ("policy",), DiscreteActions(4), SMALL)
+    mask = torch.tensor([[True, False, True, False], [False, False, False, True]])
+    obs = {"policy": OBS["policy"], ACTION_MASK: mask}
+    distribution, actions = actor.explore(obs, 0, torch.Generator().manual_seed(0))
+    assert torch.equal(distribution.params[0], actor(obs).params[0])
+    assert torch.equal(actions, distribution.sample(torch.Generator().manual_seed(0)))
+
+
+def test_categorical_columns_are_never_normalized_wherever_their_group_stands():
+    cfg = replace(SMALL, obs_normalization=True)
+    actor = build_actor(
+        WIDTHS, ("privileged", "policy"), BoxActions(1), cfg, {"policy": (1,), "elsewhere": (0,)}
+    )
+    actor.encoder.absorb({group: 5.0 + 3.0 * torch.randn(100, 3)[:, : WIDTHS[group]] for group in WIDTHS})
+    encoded = actor.encoder(OBS)
+    assert torch.equal(encoded[:, 3], OBS["policy"][:, 1])
+    kept = encoded == torch.cat([OBS["privileged"], OBS["policy"]], dim=1)
+    assert kept.all(0).tolist() == [False, False, False, True, False]

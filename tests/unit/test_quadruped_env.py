@@ -11,6 +11,8 @@ import torch
 from surefoot.envs.quadruped import QuadrupedConfig, QuadrupedEnv
 from surefoot.envs.quadruped.robot import DEFAULT_POSE, JOINT_LOWER, JOINT_UPPER
 from surefoot.errors import MissingExtraError, NonFiniteError, ShapeError
+from surefoot.models import ModelConfig
+from surefoot.runners import OnPolicyRunner, RunnerConfig
 
 QUIET = QuadrupedConfig(observation_noise=0.0, push_speed=0.0, push_turn=0.0, start_joint_noise=0.0)
 
@@ -266,3 +268,54 @@ def test_episode_lengths_are_new_tensors_that_a_caller_may_hold_or_replace():
     env.reset()
     assert held.tolist() == [1, 2, 3, 0]
     assert env.episode_length_buf.tolist() == [0, 0, 0, 0]
+
+
+def test_case_K2_single_robots_start_anew_and_the_others_go_on():
+    env, undisturbed = make(4), make(4)
+    for step in range(3):
+        env.step(random_actions(4, step))
+        undisturbed.step(random_actions(4, step))
+    before = env.get_observations()
+    assert env.reset_envs(torch.zeros(0, dtype=torch.int64)) is before
+    after = env.reset_envs(torch.tensor([3, 1]))
+    assert env.get_observations() is after
+    for group, obs in before.items():
+        changed = (after[group] != obs).any(dim=1)
+        assert changed.tolist() == [False, True, False, True]
+    assert env.episode_length_buf.tolist() == [3, 0, 3, 0]
+    np.testing.assert_allclose(env.physics.joint_position[[1, 3]], np.tile(DEFAULT_POSE, (2, 1)), atol=1e-6)
+    others = [0, 2]
+    now, rewards, _, _ = env.step(random_actions(4, 3))
+    expected, expected_rewards, _, _ = undisturbed.step(random_actions(4, 3))
+    assert all(torch.equal(now[group][others], expected[group][others]) for group in now)
+    assert torch.equal(rewards[others], expected_rewards[others])
+
+
+def test_case_K2_a_robot_whose_state_is_poisoned_is_clean_after_its_reset():
+    env = make(4)
+    env.step(random_actions(4, 0))
+    for poisoned in (env._action, env._previous_action, env.commands.values):
+        poisoned[2] = np.nan
+    env._phase[2] = np.nan
+    env.physics.qvel[2] = np.nan
+    env.physics.friction[2] = np.nan
+    after = env.reset_envs(torch.tensor([2]))
+    obs, rewards, _, _ = env.step(random_actions(4, 1))
+    assert all(numbers.isfinite().all() for numbers in (*after.values(), *obs.values(), rewards))
+
+
+def test_case_K2_training_goes_on_without_a_robot_that_returned_nan():
+    class Poisoned(QuadrupedEnv):
+        def step(self, actions):
+            obs, *rest = super().step(actions)
+            if self.episode_length_buf[1] == 3:
+                obs["privileged"][1, 7] = torch.nan
+            return obs, *rest
+
+    groups = {"actor": ("policy",), "critic": ("policy", "privileged")}
+    network = ModelConfig(hidden_dims=(8,), obs_normalization=True)
+    cfg = RunnerConfig(8, obs_groups=groups, actor=network, critic=network, on_nonfinite="reset")
+    runner = OnPolicyRunner(Poisoned(4, num_threads=1), cfg)
+    runner.learn(3)
+    assert runner.alg.actor.encoder.normalizer.count == 3 * 8 * 4 - 8  # of 24 steps every third
+    assert all(parameter.isfinite().all() for parameter in runner.alg.critic.parameters())

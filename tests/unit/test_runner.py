@@ -1,7 +1,9 @@
+import errno
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +16,9 @@ from surefoot.models import ModelConfig
 from surefoot.runners import Budget, OnPolicyRunner, Policy, RunnerConfig, load_actor
 from surefoot.runners.checkpoint import load_checkpoint
 from surefoot.runners.checkpoint_folder import CheckpointFolder
+from surefoot.runners.evaluation import evaluate_policy
 from surefoot.types import BoxActions, DiscreteActions
+from unit.faulty_environment import Fault, FaultyEnv
 
 MODEL = ModelConfig(hidden_dims=(8,), obs_normalization=True)
 CFG = RunnerConfig(num_steps_per_env=4, actor=MODEL, critic=MODEL, algorithm=PPOConfig(normalize_values=True))
@@ -266,11 +270,145 @@ def test_case_K1_a_diverged_policy_is_named_and_not_saved(tmp_path):
     runner = make(log_dir=tmp_path)
     runner.learn(2)
     with torch.no_grad():
-        runner.alg.actor.output_layer.bias.fill_(float("nan"))
+        runner.alg.actor.head.output.bias.fill_(float("nan"))
     with pytest.raises(NonFiniteError, match="policy"):
         runner.learn(2)
     actor, _ = load_actor(CheckpointFolder(tmp_path / "checkpoints").latest())
     assert all(parameter.isfinite().all() for parameter in actor.parameters())
+
+
+FAULTS = {  # steps 8 and on are those of iteration 1; episodes end at 11 and 15
+    "a": (Fault("critic", step=10, env=3, column=7), "observation group 'critic'", "step 3, {}, column 7"),
+    "b": (Fault("reward", step=9, env=5), "rewards", "step 1, {}"),
+    "c": (Fault("policy", step=11, env=2, column=1), "observation group 'policy'", "step 4, {}, column 1"),
+    "d": (Fault("final critic", step=11, env=4, column=0), "final observation group 'critic'", "step 3, {}"),
+    "last": (Fault("critic", step=15, env=0, column=2), "observation group 'critic'", "step 8, {}, column 2"),
+}
+
+
+def faulty_run(fault: Fault, folder) -> tuple[OnPolicyRunner, FaultyEnv]:
+    """A run after its first iteration; the fault strikes in the second."""
+    env = FaultyEnv(fault)
+    groups = {"actor": ("policy",), "critic": ("critic",)}
+    runner = make(env, folder, num_steps_per_env=8, obs_groups=groups)
+    runner.learn(1)
+    return runner, env
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("place", FAULTS)
+def test_case_K2_the_error_names_the_place_and_nothing_is_learned(tmp_path, place, value):
+    fault, name, where = FAULTS[place]
+    runner, _ = faulty_run(replace(fault, value=value), tmp_path)
+    before = everything_learned(runner)
+    with pytest.raises(NonFiniteError) as error:
+        runner.learn(1)
+    file = tmp_path / "nonfinite_iteration_000001.pt"
+    place_in_words = where.format(f"environment {fault.env}")
+    assert str(error.value).startswith(
+        f"the environment returned {value} in {name}: iteration 1, {place_in_words}"
+    )
+    assert str(error.value).endswith(f"parameters and normalizers are unchanged; the step is saved in {file}")
+    assert same(everything_learned(runner), before)
+
+
+@pytest.mark.parametrize("place", FAULTS)
+def test_case_K2_the_offending_step_is_in_a_file(tmp_path, place):
+    fault, _, _ = FAULTS[place]
+    runner, env = faulty_run(fault, tmp_path)
+    with pytest.raises(NonFiniteError) as error:
+        runner.learn(1)
+    saved = torch.load(tmp_path / "nonfinite_iteration_000001.pt", weights_only=True)
+    assert str(error.value).startswith(saved["message"])
+    assert (saved["iteration"], saved["step"], saved["environments"].tolist()) == (
+        1,
+        fault.step - 8,
+        [fault.env],
+    )
+    assert saved["terminated"].item() == (fault.step in (11, 15) and fault.env % 2 == 1)
+    assert saved["truncated"].item() == (fault.step in (11, 15) and fault.env % 2 == 0)
+    assert torch.equal(saved["actions"], runner.alg.storage.actions[fault.step - 8, [fault.env]])
+    assert [tuple(param.shape) for param in saved["params"]] == [(1, 2), (1, 2)]
+    returned = {"reward": saved["rewards"]}
+    for group in ("policy", "critic"):
+        assert torch.equal(saved["observations"][group], env.acted_on[fault.step][group][[fault.env]])
+        returned[group] = saved["next_observations"][group]
+        if fault.step in (11, 15):
+            returned[f"final {group}"] = saved["final_observations"][group]
+    meant = {"reward": env.rewards[fault.step]}
+    meant |= {f"final {group}": obs for group, obs in env.final[fault.step].items()}
+    for name, numbers in returned.items():
+        bad = numbers.isnan().nonzero().tolist()
+        assert bad == ([] if name != fault.place else [[0] if fault.column is None else [0, fault.column]])
+        if name != fault.place and name in meant:
+            assert torch.equal(numbers, meant[name][[fault.env]])
+
+
+def test_case_K2_without_a_run_folder_no_file_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner, _ = faulty_run(FAULTS["b"][0], None)
+    with pytest.raises(NonFiniteError, match=r"parameters and normalizers are unchanged$"):
+        runner.learn(1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_case_K2_a_full_disk_does_not_hide_the_error(tmp_path, monkeypatch):
+    runner, _ = faulty_run(FAULTS["b"][0], tmp_path)
+
+    def full(path, content):
+        path.open("xb").close()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(
+        NonFiniteError, match=r"nan in rewards.*could not be saved in .*\.pt: No space left on device$"
+    ):
+        runner.learn(1)
+    assert not list(tmp_path.glob("nonfinite*"))
+
+
+def test_case_K2_several_environments_at_once_are_all_in_the_file(tmp_path):
+    env = FaultyEnv(
+        *(Fault("critic", step=2, env=n, column=n) for n in (1, 4)), Fault("critic", step=3, env=0)
+    )
+    with pytest.raises(NonFiniteError, match="step 3, environment 1, column 1"):
+        make(env, tmp_path, obs_groups={"actor": ("policy",), "critic": ("critic",)}).learn(1)
+    saved = torch.load(tmp_path / "nonfinite_iteration_000000.pt", weights_only=True)
+    assert saved["environments"].tolist() == [1, 4]
+    assert saved["next_observations"]["critic"].isnan().nonzero().tolist() == [[0, 1], [1, 4]]
+
+
+@pytest.mark.parametrize("at_the_start", [True, False], ids=["at the start", "an unanswered action"])
+def test_case_K2_a_step_without_an_answer_is_saved_as_far_as_it_is_known(tmp_path, at_the_start):
+    class Choking(FaultyEnv):
+        def step(self, actions):
+            assert actions.isfinite().all(), "invalid action"
+            return super().step(actions)
+
+    env = Choking(*([] if at_the_start else [Fault("policy", step=1, env=3, column=0)]))
+    if at_the_start:
+        env.now["policy"][3, 0] = float("nan")
+    with pytest.raises(NonFiniteError, match=f"step {0 if at_the_start else 2}, environment 3, column 0"):
+        make(env, tmp_path).learn(1)
+    saved = torch.load(tmp_path / "nonfinite_iteration_000000.pt", weights_only=True)
+    bad = saved["observations" if at_the_start else "next_observations"]["policy"]
+    assert bad.isnan().tolist() == [[True, False, False]]
+    assert ("rewards" in saved) == (not at_the_start)
+
+
+def test_case_K1_the_cause_of_nan_in_the_mean_is_named_and_not_the_std():
+    """PyTorch's own words would be: normal expects all elements of std >= 0.0."""
+    runner, _ = faulty_run(Fault("policy", step=9, env=1, column=2), None)
+    with pytest.raises(NonFiniteError, match="observation group 'policy': iteration 1, step 2") as error:
+        runner.learn(1)
+    assert "std" not in str(error.value)
+    runner, _ = faulty_run(Fault("policy", step=999, env=0), None)
+    with torch.no_grad():
+        runner.alg.actor.head.output.weight[1].fill_(float("nan"))
+    with pytest.raises(NonFiniteError) as error:
+        runner.learn(1)
+    assert str(error.value).startswith("the policy put out nan: iteration 1, step 0, environment 0; training")
+    assert "std" not in str(error.value)
 
 
 @pytest.mark.parametrize("value", [1e25, -3e38])
@@ -306,12 +444,12 @@ def test_an_interruption_in_the_middle_of_an_update_leaves_the_last_checkpoint(t
     runner.learn(2)
     before = everything_learned(runner)
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     gradient_step = runner.alg._gradient_step
     steps = iter([gradient_step, gradient_step, interrupted])
-    monkeypatch.setattr(runner.alg, "_gradient_step", lambda batch: next(steps)(batch))
+    monkeypatch.setattr(runner.alg, "_gradient_step", lambda batch, **options: next(steps)(batch, **options))
     with pytest.raises(KeyboardInterrupt):
         runner.learn(1)
     assert not same(everything_learned(runner), before)
@@ -408,6 +546,10 @@ def test_case_D2_and_E10_a_checkpoint_alone_gives_the_same_actions_in_a_new_proc
     actions, loaded = runner.get_inference_policy()({"policy": obs}), torch.load(tmp_path / "actions.pt")
     assert actions.shape == (10, 1)
     assert actions.std() > 0
+    normalizer = runner.alg.actor.encoder.normalizer
+    assert normalizer.mean.tolist() == pytest.approx([100.0] * 3, abs=0.5)
+    normalizer.mean.zero_()  # what a fresh or lost normalizer would do
+    assert (runner.get_inference_policy()({"policy": obs}) - actions).abs().max() > 1e-2
     torch.testing.assert_close(loaded, actions, rtol=0, atol=1e-6)
 
 
@@ -415,10 +557,11 @@ def test_case_D3_a_policy_in_use_does_not_change():
     runner = make(Far(4))
     runner.learn(2)
     before = everything_learned(runner)
-    policy = runner.get_inference_policy()
-    for _ in range(100):
-        policy({"policy": torch.randn(4, 3)})
+    evaluate_policy(runner.env, runner.get_inference_policy(), episodes=400)  # 100 steps of 4 environments
+    evaluate_policy(runner.env, Policy(runner.alg.actor, stochastic=True), episodes=400)
     assert same(everything_learned(runner), before)
+    normalizer = runner.alg.actor.encoder.normalizer
+    assert normalizer.count == 2 * 4 * 4  # of the two iterations
 
 
 @pytest.mark.parametrize(("actions", "shape"), [(BOX, (6, 1)), (DISCRETE, (6,))], ids=["box", "discrete"])
@@ -448,3 +591,68 @@ def test_case_A10_episodes_that_all_end_at_the_limit_without_a_time_out_are_poin
     logger = Rows()
     make(TimelessReward(4, horizon=3), logger=logger).learn(5)
     assert len([text for text in logger.messages if "time_outs" in text]) == 1
+
+
+def test_case_A11_time_limits_that_are_reported_as_failures_are_pointed_out_once():
+    """1000 steps, all ends at the maximum length, none of them flagged."""
+    logger = Rows()
+    runner = make(TimelessReward(4, horizon=10), logger=logger, num_steps_per_env=20)
+    runner.learn(25)
+    runner.learn(25)
+    (text,) = [text for text in logger.messages if "time_outs" in text]
+    assert text.startswith("All episodes end after 10 steps, the limit")
+    assert "treated as death" in text
+
+
+def test_case_A11_no_warning_where_time_limits_are_flagged_or_episodes_end_earlier():
+    logger = Rows()
+    make(TimelessReward(4, horizon=10, by_time_limit=True), logger=logger, num_steps_per_env=20).learn(5)
+    early = TimelessReward(4, horizon=10)
+    early.max_episode_length = 11
+    make(early, logger=logger, num_steps_per_env=20).learn(5)
+    assert not [text for text in logger.messages if "treated as death" in text]
+
+
+@pytest.mark.parametrize(
+    ("model", "algorithm", "text"),
+    [
+        (
+            replace(MODEL, obs_clip=5.0),
+            PPOConfig(normalize_values=True, normalize_advantage_per_mini_batch=True, scale_rewards=True),
+            "actor observations on (clipped at 5), critic observations on (clipped at 5), values on, "
+            "advantages per mini-batch, rewards scaled",
+        ),
+        (
+            replace(MODEL, obs_normalization=False),
+            PPOConfig(),
+            "actor observations off, critic observations off, values off, advantages per rollout, "
+            "rewards as they are",
+        ),
+    ],
+    ids=["on", "off"],
+)
+def test_case_D8_the_resolved_normalization_is_told_once_at_the_start(model, algorithm, text):
+    first_row = []
+    logger = Rows(lambda row: first_row or first_row.extend(logger.messages))
+    runner = make(logger=logger, actor=model, critic=model, algorithm=algorithm)
+    runner.learn(1)
+    runner.learn(1)
+    runner.run(Budget(iterations=3))
+    assert [told for told in logger.messages if "ormalization" in told] == [f"Normalization: {text}"]
+    assert f"Normalization: {text}" in first_row
+
+
+def test_case_B12_a_std_that_an_entropy_bonus_drives_to_its_bound_is_pointed_out():
+    """The second action dimension changes nothing: its std grows to the bound and stops there."""
+    logger = Rows()
+    algorithm = PPOConfig(entropy_coef=0.1, schedule="fixed", learning_rate=0.03)
+    actor = ModelConfig(hidden_dims=(8,), init_std=0.5, std_range=(1e-3, 2.0))
+    env = RewardedAction(32, actions=BoxActions(2))
+    make(env, logger=logger, actor=actor, algorithm=algorithm, num_steps_per_env=8).learn(60)
+    stds = [row["action_std_max"] for row in logger.rows]
+    assert stds[0] == pytest.approx(0.5)
+    assert max(stds) == pytest.approx(2.0)
+    assert stds[-1] == pytest.approx(2.0, rel=1e-2)
+    assert logger.rows[-1]["action_std"] < 1.9  # the dimension that matters stays below
+    (text,) = [text for text in logger.messages if "upper bound" in text]
+    assert text.startswith("the std of an action dimension has been at its upper bound, 2, for 20 iterations")

@@ -102,6 +102,30 @@ def test_a_full_rollout_takes_no_more_steps_until_cleared():
     assert not storage.full
 
 
+def test_a_discarded_step_is_an_end_without_reward_and_no_row_of_the_batch():
+    storage = RolloutStorage(2, 3, "cpu")
+    nan = torch.full((3, 1), float("nan"))
+    for t in range(2):
+        obs, good = 10.0 * t + torch.arange(3.0).unsqueeze(1), torch.tensor([True, t == 0, True])
+        storage.add_action({"policy": obs}, obs, (obs,))
+        rewards, flags = torch.where(good, 1.0, torch.nan), torch.ones(3).bool()
+        storage.add_outcome(rewards, ~flags, flags, {"policy": nan}, None if t == 0 else good)
+    assert storage.valid.tolist() == [[True] * 3, [True, False, True]]
+    assert storage.rewards.tolist() == [[1.0] * 3, [1.0, 0.0, 1.0]]
+    assert storage.terminated.tolist() == [[False] * 3, [False, True, False]]
+    assert storage.truncated.tolist() == [[True] * 3, [True, False, True]]
+    assert storage.final_observations["policy"][1, 1] == 0
+    numbers = torch.arange(6.0).reshape(2, 3)
+    batch = storage.flatten(numbers, numbers, numbers, numbers)
+    assert batch.observations["policy"].flatten().tolist() == [0, 1, 2, 10, 12]
+    assert batch.actions.flatten().tolist() == batch.params[0].flatten().tolist() == [0, 1, 2, 10, 12]
+    for field in (batch.log_probs, batch.values, batch.advantages, batch.returns):
+        assert field.tolist() == [0, 1, 2, 3, 5]
+    storage.clear()
+    assert storage.valid.all()
+    assert len(storage.flatten(numbers, numbers, numbers, numbers)) == 6
+
+
 def test_discrete_actions_stay_integers():
     storage = RolloutStorage(1, 2, "cpu")
     storage.add_action({"policy": torch.zeros(2, 1)}, torch.tensor([3, 1]), (torch.zeros(2, 4),))

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A module and the rate at which it learns, a 0-d tensor that schedules write to."""
+
+    module: nn.Module
+    learning_rate: Tensor
 
 
 class ClippedAdam:
@@ -15,45 +26,43 @@ class ClippedAdam:
     actor.
 
     Args:
-        modules: whose parameters to train.
-        learning_rate: initial learning rate.
+        trained: what to train, and how fast.
         eps: Adam's epsilon.
         max_grad_norm: bound of each module's gradient norm.
-
-    Attributes:
-        learning_rate: 0-d tensor that the next step reads; schedules write to it.
+        clip_jointly: bound the norm over all modules together instead.
     """
 
     def __init__(
-        self, modules: Sequence[nn.Module], learning_rate: float, eps: float, max_grad_norm: float
+        self, trained: Sequence[Trained], eps: float, max_grad_norm: float, clip_jointly: bool = False
     ) -> None:
-        self.parameters = [list(module.parameters()) for module in modules]
+        self.rates = [each.learning_rate for each in trained]
         self.max_grad_norm = max_grad_norm
         self.eps = eps
-        device = self.parameters[0][0].device
-        self.learning_rate = torch.tensor(learning_rate, device=device)
-        everything = [parameter for group in self.parameters for parameter in group]
-        self.adam = torch.optim.Adam(everything, lr=self.learning_rate, eps=eps, fused=True)
+        groups = [{"params": list(each.module.parameters()), "lr": each.learning_rate} for each in trained]
+        self.adam = torch.optim.Adam(groups, eps=eps, fused=True)
+        by_module = [group["params"] for group in groups]
+        self._clipped_together = [list(chain(*by_module))] if clip_jointly else by_module
 
     def step(self, loss: Tensor) -> Tensor:
         """Descend one step; return the largest gradient norm before clipping, a 0-d tensor."""
         self.adam.zero_grad(set_to_none=True)
         loss.backward()
-        norms = [nn.utils.clip_grad_norm_(group, self.max_grad_norm) for group in self.parameters]
+        norms = [nn.utils.clip_grad_norm_(group, self.max_grad_norm) for group in self._clipped_together]
         self.adam.step()
         return torch.stack(norms).amax()
 
     def state_dict(self) -> dict[str, object]:
-        """Moments, step counts and learning rate."""
+        """Moments, step counts and learning rates."""
         return self.adam.state_dict()
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Restore moments, step counts and learning rate; `eps` stays as it was set here.
+        """Restore moments, step counts and learning rates; `eps` stays as it was set here.
 
-        The learning rate tensor stays the same object.
+        The learning rate tensors stay the same objects, and none of `state` is shared: Adam alone would go on
+        with the very moments of the optimizer they came from.
         """
-        self.adam.load_state_dict(state)  # type: ignore[arg-type]
-        for group in self.adam.param_groups:
-            self.learning_rate.fill_(float(group["lr"]))
-            group["lr"] = self.learning_rate
+        self.adam.load_state_dict(deepcopy(state))  # type: ignore[arg-type]
+        for group, rate in zip(self.adam.param_groups, self.rates, strict=True):
+            rate.fill_(float(group["lr"]))
+            group["lr"] = rate
             group["eps"] = self.eps

@@ -8,14 +8,34 @@ from torch import Generator, Tensor
 from surefoot.errors import ShapeError
 
 
+def masked_logits(logits: Tensor, mask: Tensor) -> Tensor:
+    """Logits that forbid what `mask` does not allow.
+
+    For training: nothing is looked up on the host, so the device never has to be waited for. Whether every
+    row allows a choice is not checked; one that allows none gives equal probabilities.
+
+    Args:
+        logits: `[B, n]`.
+        mask: `[B, n]` bool, True where the choice, or the switch, is allowed.
+
+    Raises:
+        ShapeError: the mask has another shape than the logits.
+    """
+    if mask.shape != logits.shape:
+        raise ShapeError(f"mask has shape {tuple(mask.shape)}, logits {tuple(logits.shape)}")
+    # The lowest finite number, not -inf: exp() of it is exactly 0, yet 0 * log p stays 0, not NaN.
+    return logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+
+
 class Categorical:
     """Probabilities softmax(logits) over choices 0..n-1, some of which may be forbidden.
 
     A forbidden choice has probability exactly 0 and contributes nothing to entropy, divergence or gradient.
 
     Args:
-        logits: `[B, n]`, unnormalized log-probabilities.
-        mask: `[B, n]` bool, True where the choice is allowed; None allows all.
+        logits: `[B, n]`, unnormalized log-probabilities; further batch axes may come before the last.
+        mask: `[B, n]` bool, True where the choice is allowed; None allows all. The check needs the host, see
+            `masked_logits`.
 
     Raises:
         ShapeError: the mask has another shape than the logits.
@@ -26,13 +46,10 @@ class Categorical:
 
     def __init__(self, logits: Tensor, mask: Tensor | None = None) -> None:
         if mask is not None:
-            if mask.shape != logits.shape:
-                raise ShapeError(f"mask has shape {tuple(mask.shape)}, logits {tuple(logits.shape)}")
+            logits = masked_logits(logits, mask)
             allowed = mask.any(-1)
             if not bool(allowed.all()):
                 raise ValueError(f"the mask allows no choice in row {int((~allowed).nonzero()[0, 0])}")
-            # The lowest finite number, not -inf: exp() of it is exactly 0, yet 0 * log p stays 0, not NaN.
-            logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
         self._logits = logits
         self._log_probs = torch.log_softmax(logits, dim=-1)
 
@@ -59,6 +76,8 @@ class Categorical:
         """
         log_probs = self._log_probs.detach()
         noise = torch.empty_like(log_probs).exponential_(generator=generator)
+        # A draw of 0 would be infinite Gumbel noise, which lifts even a forbidden choice to the top.
+        noise = noise.clamp_min_(torch.finfo(noise.dtype).eps)
         return (log_probs - noise.log()).argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:

@@ -35,9 +35,14 @@ class Gaussian:
 
     def sample(self, generator: Generator | None = None) -> Tensor:
         """Draw actions `[B, A]`, without gradient."""
-        mean, std = self.mean.detach(), self.std.detach()
-        noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
-        return torch.addcmul(mean, std, noise)
+        mean = self.mean
+        return self.at_noise(
+            torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
+        )
+
+    def at_noise(self, noise: Tensor) -> Tensor:
+        """The actions that standard normal `noise`, `[B, A]`, leads to, without gradient."""
+        return torch.addcmul(self.mean.detach(), self.std.detach(), noise)
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Sum over A of -((a - mean) / std)^2 / 2 - log std - log sqrt(2 pi). `(B,)`."""

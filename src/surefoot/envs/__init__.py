@@ -1,4 +1,4 @@
-"""Environments: the contract, its conformance check and the Gymnasium adapter.
+"""Environments: the contract, its conformance check, the Gymnasium adapter and shaped rewards.
 
 Names are imported on first use: gymnasium is optional, and worker processes need no torch.
 """
@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from surefoot.envs.conformance import check_vec_env
     from surefoot.envs.gymnasium import make_gymnasium
+    from surefoot.envs.shaped_rewards import ShapedRewards
     from surefoot.envs.vec_env import VecEnv
 
-__all__ = ["VecEnv", "check_vec_env", "make_gymnasium"]
+__all__ = ["ShapedRewards", "VecEnv", "check_vec_env", "make_gymnasium"]
 
-_HOMES = {"VecEnv": "vec_env", "check_vec_env": "conformance", "make_gymnasium": "gymnasium"}
+_HOMES = {
+    "ShapedRewards": "shaped_rewards",
+    "VecEnv": "vec_env",
+    "check_vec_env": "conformance",
+    "make_gymnasium": "gymnasium",
+}
 
 
 def __getattr__(name: str) -> object:

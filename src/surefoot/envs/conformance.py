@@ -8,19 +8,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from surefoot.envs.action_specs import num_actions, random_actions
+from surefoot.envs.conformance_rules import (
+    kind,
+    require,
+    require_codes,
+    require_device,
+    require_finite,
+    require_mask,
+    require_vector,
+)
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import EnvironmentContractError
-from surefoot.types import ActionSpec, BoxActions, DiscreteActions
-
-UNBOUNDED_STD = 1.0
-"""Standard deviation of random actions where the environment names no bounds."""
+from surefoot.types import ACTION_MASK, ActionSpec, BoxActions
 
 
 def check_vec_env(env: VecEnv, *, steps: int = 1000, seed: int = 0) -> list[str]:
     """Drive an environment with random actions and check every step against the contract.
 
     Attributes, shapes, types, devices and finite values; counted episode lengths; that a time-out is an end;
-    that `final_obs` has the groups of the observations. The environment is left open, after a reset.
+    that `final_obs` has the groups of the observations; that an action mask leaves something to do; that
+    categorical columns hold 0 and 1. Actions keep to the mask. The environment is left open, after a reset.
 
     Args:
         env: a `VecEnv`, or anything that behaves like one.
@@ -38,21 +45,10 @@ def check_vec_env(env: VecEnv, *, steps: int = 1000, seed: int = 0) -> list[str]
     check.reset()
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
-        check.step(_random_actions(check.spec, check.num_envs, generator).to(env.device))
+        check.step(random_actions(check.spec, check.num_envs, generator, check.mask()).to(env.device))
     check.ends(steps)
     check.reset()
     return check.warnings
-
-
-def _random_actions(spec: ActionSpec, num_envs: int, generator: torch.Generator) -> Tensor:
-    if isinstance(spec, DiscreteActions):
-        return torch.randint(spec.n, (num_envs,), generator=generator)
-    actions = UNBOUNDED_STD * torch.randn(num_envs, spec.size, generator=generator)
-    if spec.low is None or spec.high is None:
-        return actions
-    low, high = torch.tensor(spec.low), torch.tensor(spec.high)
-    uniform = low + (high - low) * torch.rand(num_envs, spec.size, generator=generator)
-    return torch.where(uniform.isfinite(), uniform, actions.clamp(low, high))
 
 
 class _Check:
@@ -72,19 +68,24 @@ class _Check:
         # Environments written for rsl_rl know only the size of a real vector.
         return getattr(self.env, "action_spec", None) or BoxActions(self.env.num_actions)
 
+    def mask(self) -> Tensor | None:
+        """What the next action may choose, on the CPU."""
+        mask = self.observations.get(ACTION_MASK)
+        return None if mask is None else mask.cpu()
+
     def attributes(self) -> None:
         env = self.env
         for name in ("num_envs", "num_actions", "max_episode_length", "episode_length_buf", "device"):
-            _require(hasattr(env, name), f"it has no attribute {name!r}")
+            require(hasattr(env, name), f"it has no attribute {name!r}")
         for name in ("num_envs", "num_actions"):
             value = getattr(env, name)
-            _require(isinstance(value, int) and value > 0, f"{name} is {value!r}, not a positive integer")
+            require(isinstance(value, int) and value > 0, f"{name} is {value!r}, not a positive integer")
         spec = self.spec
-        size = spec.n if isinstance(spec, DiscreteActions) else spec.size
-        _require(size == env.num_actions, f"num_actions is {env.num_actions} and action_spec says {size}")
+        size = num_actions(spec)
+        require(size == env.num_actions, f"num_actions is {env.num_actions} and action_spec says {size}")
         limit = torch.as_tensor(env.max_episode_length)
         valid = limit.numel() in (1, env.num_envs) and bool((limit >= 0).all())
-        _require(valid, f"max_episode_length is {env.max_episode_length!r}, not a number of at least 0")
+        require(valid, f"max_episode_length is {env.max_episode_length!r}, not a number of at least 0")
         self._episode_lengths()
 
     def reset(self) -> None:
@@ -94,9 +95,9 @@ class _Check:
             return
         answer = self.env.reset()
         is_pair = isinstance(answer, tuple) and len(answer) == 2
-        _require(is_pair, f"reset() returns {_kind(answer)}, not a pair (observations, extras)")
+        require(is_pair, f"reset() returns {kind(answer)}, not a pair (observations, extras)")
         self.observations = self._observations(answer[0], "reset()")
-        _require(isinstance(answer[1], dict), f"the extras of reset() are {_kind(answer[1])}, not a dict")
+        require(isinstance(answer[1], dict), f"the extras of reset() are {kind(answer[1])}, not a dict")
         lengths = self._episode_lengths()
         if bool((lengths != 0).any()):
             self._warn("episode_length_buf is not 0 after reset()")
@@ -107,14 +108,14 @@ class _Check:
         held, kept = self.observations, {name: value.clone() for name, value in self.observations.items()}
         answer = self.env.step(actions)
         is_four = isinstance(answer, tuple) and len(answer) == 4
-        _require(is_four, f"step() returns {_kind(answer)}, not (observations, rewards, dones, extras)")
+        require(is_four, f"step() returns {kind(answer)}, not (observations, rewards, dones, extras)")
         observations, rewards, dones, extras = answer
         self.observations = self._observations(observations, "step()")
         if any(not torch.equal(held[name], kept[name]) for name in kept):
             self._warn("a step overwrites the observations that the step before returned: return new tensors")
         self._vector(rewards, "rewards", finite=True)
         self._vector(dones, "dones", mask=True)
-        _require(isinstance(extras, dict), f"the extras of step() are {_kind(extras)}, not a dict")
+        require(isinstance(extras, dict), f"the extras of step() are {kind(extras)}, not a dict")
         self._same_as_get_observations("step()")
         self._lengths_after_step(counted, dones.bool())
         self._extras(extras)
@@ -148,24 +149,25 @@ class _Check:
         is_mapping = isinstance(observations, Mapping) or hasattr(
             observations, "items"
         )  # a TensorDict is fine
-        _require(
-            is_mapping, f"the observations of {source} are {_kind(observations)}, not a mapping of groups"
-        )
+        require(is_mapping, f"the observations of {source} are {kind(observations)}, not a mapping of groups")
         groups = dict(observations.items())
-        _require(bool(groups), f"{source} returns no observation group")
+        require(bool(groups), f"{source} returns no observation group")
         for name, value in groups.items():
             label = f"group {name!r} of {source}"
-            _require(isinstance(value, Tensor), f"{label} is {_kind(value)}, not a tensor")
-            _require(value.dim() >= 2 and len(value) == self.num_envs,
+            require(isinstance(value, Tensor), f"{label} is {kind(value)}, not a tensor")
+            require(value.dim() >= 2 and len(value) == self.num_envs,
                      f"{label} has shape {list(value.shape)}, not [{self.num_envs}, D]")  # fmt: skip
-            self._on_device(value, label)
-            _require(value.is_floating_point(), f"{label} is {value.dtype}, not a floating-point number")
-            _require_finite(value, label)
+            require_device(value, self.env.device, label)
+            if name == ACTION_MASK:
+                require_mask(value, self.spec, label)
+                continue
+            require(value.is_floating_point(), f"{label} is {value.dtype}, not a floating-point number")
+            require_finite(value, label)
+            categorical = getattr(self.env, "categorical_columns", {}).get(name, ())
+            require_codes(value, categorical, label)
         shapes = {name: (value.shape, value.dtype) for name, value in groups.items()}
         self.groups = self.groups or shapes
-        _require(
-            shapes == self.groups, f"the groups of {source} are {shapes}; they were {self.groups} before"
-        )
+        require(shapes == self.groups, f"the groups of {source} are {shapes}; they were {self.groups} before")
         return groups
 
     def _same_as_get_observations(self, source: str) -> None:
@@ -174,15 +176,25 @@ class _Check:
             return
         again = self.env.get_observations()
         noisy = any(not torch.equal(first[name], again[name]) for name in first)
-        _require(noisy, f"get_observations() differs from what {source} returned")
+        require(noisy, f"get_observations() differs from what {source} returned")
         self._warn("get_observations() draws new noise at every call")
 
     def _episode_lengths(self) -> Tensor:
         lengths = self.env.episode_length_buf
-        _require(isinstance(lengths, Tensor), f"episode_length_buf is {_kind(lengths)}, not a tensor")
+        require(isinstance(lengths, Tensor), f"episode_length_buf is {kind(lengths)}, not a tensor")
         self._vector(lengths, "episode_length_buf")
-        _require(lengths.dtype == torch.int64, f"episode_length_buf is {lengths.dtype}, not torch.int64")
+        require(lengths.dtype == torch.int64, f"episode_length_buf is {lengths.dtype}, not torch.int64")
         return lengths
+
+    def _vector(self, value: Any, label: str, *, mask: bool = False, finite: bool = False) -> None:
+        require_vector(value, self.num_envs, label)
+        require_device(value, self.env.device, label)
+        if mask and value.dtype != torch.bool:
+            require(bool(((value == 0) | (value == 1)).all()), f"{label} holds other values than 0 and 1")
+            self._warn(f"{label} is {value.dtype}, not torch.bool")
+        if finite:
+            require(value.is_floating_point(), f"{label} is {value.dtype}, not a floating-point number")
+            require_finite(value, label)
 
     def _lengths_after_step(self, counted: Tensor, dones: Tensor) -> None:
         expected = counted.masked_fill(dones, 0)
@@ -190,11 +202,11 @@ class _Check:
         if wrong:
             row = wrong[0]
             found, right = int(self.env.episode_length_buf[row]), int(expected[row])
-            _require(False, f"episode_length_buf of environment {row} is {found} after a step, not {right}: "
+            require(False, f"episode_length_buf of environment {row} is {found} after a step, not {right}: "
                             "it grows by 1 and is 0 after an end")  # fmt: skip
         limit = torch.as_tensor(self.env.max_episode_length, device=counted.device)
         longer = ((counted > limit) & (limit > 0)).nonzero().flatten().tolist()
-        _require(not longer, f"the episode of environments {longer} is longer than max_episode_length")
+        require(not longer, f"the episode of environments {longer} is longer than max_episode_length")
 
     def _extras(self, extras: dict[str, Any]) -> None:
         if "time_outs" in extras:
@@ -203,14 +215,14 @@ class _Check:
             self._vector(extras["true_rewards"], "extras['true_rewards']", finite=True)
         for name, value in extras.get("log", {}).items():
             is_number = isinstance(value, (int, float)) or (isinstance(value, Tensor) and value.numel() == 1)
-            _require(is_number, f"extras['log'][{name!r}] is {_kind(value)}, not one number")
+            require(is_number, f"extras['log'][{name!r}] is {kind(value)}, not one number")
         for name, value in extras.get("measures", {}).items():
             self._vector(value, f"extras['measures'][{name!r}]")
 
     def _end_of_episodes(self, counted: Tensor, dones: Tensor, extras: dict[str, Any]) -> None:
         time_outs = extras.get("time_outs", torch.zeros_like(dones)).bool()
         early = (time_outs & ~dones).nonzero().flatten().tolist()
-        _require(not early, f"environments {early} have a time-out in extras['time_outs'] and are not done")
+        require(not early, f"environments {early} have a time-out in extras['time_outs'] and are not done")
         if not bool(dones.any()):
             return
         limit = torch.as_tensor(self.env.max_episode_length, device=dones.device)
@@ -223,55 +235,14 @@ class _Check:
 
     def _final_observations(self, final: dict[str, Any], dones: Tensor) -> None:
         missing = sorted(set(self.groups) - set(final))
-        _require(not missing, f"extras['final_obs'] lacks the groups {missing}")
+        require(not missing, f"extras['final_obs'] lacks the groups {missing}")
         same = torch.ones(int(dones.sum()), dtype=torch.bool, device=dones.device)
         for name, now in self.observations.items():
             label = f"group {name!r} of extras['final_obs']"
             shape = list(final[name].shape)
-            _require(shape == list(now.shape), f"{label} has shape {shape}, not {list(now.shape)}")
-            self._on_device(final[name], label)
+            require(shape == list(now.shape), f"{label} has shape {shape}, not {list(now.shape)}")
+            require_device(final[name], self.env.device, label)
             ended = final[name].where(dones.view(-1, *[1] * (now.dim() - 1)), torch.zeros_like(now))
-            _require_finite(ended, label)
+            require_finite(ended, label)
             same &= (final[name][dones] == now[dones]).flatten(1).all(1)
         self.num_final_equal_to_reset += int(same.sum())
-
-    def _vector(self, value: Any, label: str, *, mask: bool = False, finite: bool = False) -> None:
-        _require(isinstance(value, Tensor), f"{label} is {_kind(value)}, not a tensor")
-        _require(
-            list(value.shape) == [self.num_envs],
-            f"{label} has shape {list(value.shape)}, not [{self.num_envs}]",
-        )
-        self._on_device(value, label)
-        if mask and value.dtype != torch.bool:
-            _require(bool(((value == 0) | (value == 1)).all()), f"{label} holds other values than 0 and 1")
-            self._warn(f"{label} is {value.dtype}, not torch.bool")
-        if finite:
-            _require(value.is_floating_point(), f"{label} is {value.dtype}, not a floating-point number")
-            _require_finite(value, label)
-
-    def _on_device(self, value: Tensor, label: str) -> None:
-        device = torch.device(self.env.device)
-        same = value.device.type == device.type and (
-            device.index is None or value.device.index == device.index
-        )
-        _require(same, f"{label} is on {value.device} and the environment on {device}")
-
-
-def _require(kept: bool, broken: str) -> None:
-    if not kept:
-        raise EnvironmentContractError(f"the environment breaks the contract: {broken}")
-
-
-def _require_finite(value: Tensor, label: str) -> None:
-    if bool(value.isfinite().all()):
-        return
-    row, *column = (~value.isfinite()).nonzero()[0].tolist()
-    where = f"environment {row}" + (f", column {column[0] if len(column) == 1 else column}" if column else "")
-    raise EnvironmentContractError(
-        f"the environment breaks the contract: {label} is {value[row, *column].item()} in {where}"
-    )
-
-
-def _kind(value: object) -> str:
-    shape = f" of shape {list(value.shape)}" if isinstance(value, Tensor) else ""
-    return f"a {type(value).__name__}{shape}"

@@ -1,9 +1,9 @@
-"""Makes copies of any Gymnasium environment with flat observations, as one `VecEnv`."""
+"""Makes copies of any Gymnasium environment, as one `VecEnv`."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Any
 
 from surefoot.errors import MissingExtraError, TaskError
 
@@ -14,7 +14,8 @@ except ImportError as error:
 
 from surefoot.envs.gymnasium_actions import ActionMapping
 from surefoot.envs.gymnasium_backends import Backend, make_vector_env
-from surefoot.envs.gymnasium_env import GymnasiumEnv, RewardFunction
+from surefoot.envs.gymnasium_env import GymnasiumEnv
+from surefoot.envs.gymnasium_rewards import RewardFunction, find_reward
 from surefoot.envs.gymnasium_single import find_environment
 
 __all__ = ["GymnasiumEnv", "RewardFunction", "make_gymnasium"]
@@ -33,8 +34,9 @@ def make_gymnasium(
     backend: Backend = "auto",
     render: bool = False,
     render_mode: str | None = None,
-    reward: Literal["note"] | RewardFunction | None = None,
+    reward: str | RewardFunction | None = None,
     action_mapping: ActionMapping = "scale",
+    action_masks: bool = True,
     **env_kwargs: Any,
 ) -> GymnasiumEnv:
     """Make `num_envs` copies of a Gymnasium environment.
@@ -48,13 +50,15 @@ def make_gymnasium(
         backend: how the copies are stepped, see `surefoot.envs.gymnasium_backends.make_vector_env`.
         render: show environment 0 in a window, live; the environment may wait to keep real time.
         render_mode: `"rgb_array"` makes `GymnasiumEnv.render()` work; pictures are drawn only when asked for.
-        reward: replaces the environment's reward in training. `"note"` is `cartpole.centered_reward`, for
-            CartPole. The environment's own reward is handed on as `extras["true_rewards"]`.
+        reward: replaces the environment's reward in training: a function, or its name as `module:function`,
+            which a run's config can hold. `"note"` is `cartpole.centered_reward`, for CartPole. The
+            environment's own reward is handed on as `extras["true_rewards"]`.
         action_mapping: see `GymnasiumEnv`.
+        action_masks: whether masks that the environment offers are read, see `GymnasiumEnv`.
         **env_kwargs: passed to the environment, such as `max_episode_steps`.
 
     Raises:
-        TaskError: unknown id, backend or space, or a setting that the environment does not take.
+        TaskError: unknown id, backend, space or reward, or a setting that the environment does not take.
         EnvironmentContractError: an environment fails in its first reset, or returns another shape than its
             observation space says.
         MissingExtraError: the environment needs a package that is not installed.
@@ -66,14 +70,22 @@ def make_gymnasium(
     if workers is not None and workers < 1:
         raise TaskError(f"workers is {workers}; it must be at least 1")
     spec = find_environment(env_id)
+    replacement = find_reward(reward, spec.id)
     envs, chosen = make_vector_env(
         spec, num_envs, backend,
-        workers=workers, render=render, render_mode=render_mode, seed=seed, **env_kwargs,
+        workers=workers, render=render, render_mode=render_mode, seed=seed, action_masks=action_masks,
+        **env_kwargs,
     )  # fmt: skip
     logging.getLogger("surefoot.envs").info("%s: %d environments, %s", spec.id, num_envs, chosen)
     try:
-        replacement = _reward_function(reward, spec.id)
-        env = GymnasiumEnv(envs, seed=seed, device=device, reward=replacement, action_mapping=action_mapping)
+        env = GymnasiumEnv(
+            envs,
+            seed=seed,
+            device=device,
+            reward=replacement,
+            action_mapping=action_mapping,
+            action_masks=action_masks,
+        )
     except BaseException:
         envs.close()
         raise
@@ -83,19 +95,8 @@ def make_gymnasium(
         "seed": seed,
         "backend": chosen,
         "action_mapping": action_mapping,
+        "action_masks": action_masks,
         "reward": getattr(reward, "__name__", reward),
         "env_kwargs": dict(env_kwargs),
     }
     return env
-
-
-def _reward_function(reward: str | RewardFunction | None, env_id: str) -> RewardFunction | None:
-    if reward is None or callable(reward):
-        return reward
-    if reward != "note":
-        raise TaskError(f"unknown reward {reward!r}; valid: 'note' or a function")
-    if env_id not in ("CartPole-v0", "CartPole-v1"):
-        raise TaskError(f"reward 'note' is for CartPole-v1, not for {env_id}")
-    from surefoot.envs.cartpole import centered_reward
-
-    return lambda observations, actions, next_observations, rewards: centered_reward(next_observations)

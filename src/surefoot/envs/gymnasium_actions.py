@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 
 from surefoot.errors import TaskError
-from surefoot.types import BoxActions, DiscreteActions
+from surefoot.types import BoxActions, DiscreteActions, MultiBinaryActions, MultiDiscreteActions
 
 ActionMapping: TypeAlias = Literal["scale", "clip"]
 
 
 @dataclass(frozen=True)
-class DiscreteMap:
-    """Choices from 0 to choices from `start`."""
+class ChoiceMap:
+    """Choices and switches, counted from 0, to those of the environment, which may count from elsewhere."""
 
-    spec: DiscreteActions
-    start: int
-
-    def shape(self, num_envs: int) -> tuple[int, ...]:
-        """Shape of a batch of the policy's actions."""
-        return (num_envs,)
+    spec: DiscreteActions | MultiDiscreteActions | MultiBinaryActions
+    space: Any
+    start: Any
 
     def to_environment(self, actions: np.ndarray) -> np.ndarray:
-        """`[N]` -> `[N]` int64."""
-        return actions.astype(np.int64) + self.start
+        """`[N]` or `[N, choices]` to `[N, *shape of the space]`, in its type."""
+        return actions.reshape(-1, *self.space.shape).astype(self.space.dtype) + self.start
 
 
 @dataclass(frozen=True)
@@ -39,29 +37,43 @@ class BoxMap:
     center: np.ndarray
     half_range: np.ndarray
 
-    def shape(self, num_envs: int) -> tuple[int, ...]:
-        """Shape of a batch of the policy's actions."""
-        return (num_envs, self.spec.size)
-
     def to_environment(self, actions: np.ndarray) -> np.ndarray:
-        """`[N, A]` -> `[N, *shape of the space]`."""
+        """`[N, A]` to `[N, *shape of the space]`, in its type."""
         actions = (self.center + self.half_range * actions).reshape(-1, *self.space.shape)
         return np.clip(actions, self.space.low, self.space.high, dtype=self.space.dtype)
 
 
-def action_map(space: gym.Space, mapping: ActionMapping, name: str) -> DiscreteMap | BoxMap:
+def action_map(space: gym.Space, mapping: ActionMapping, name: str) -> ChoiceMap | BoxMap:
     """Choose the map for an action space.
 
     Raises:
-        TaskError: the space is neither Discrete nor a Box of real numbers, or the mapping is unknown.
+        TaskError: the space holds no action, or none that a policy here can choose; the mapping is unknown.
     """
     if mapping not in ("scale", "clip"):
         raise TaskError(f"unknown action_mapping {mapping!r}; valid: 'scale', 'clip'")
+    if space.shape is not None and math.prod(space.shape) == 0:
+        raise TaskError(f"{name} takes actions of {space}, which holds no number: there is nothing to choose")
     if isinstance(space, gym.spaces.Discrete):
-        return DiscreteMap(DiscreteActions(int(space.n)), int(space.start))
-    if isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating) and space.shape != (0,):
+        return ChoiceMap(DiscreteActions(int(space.n)), space, space.start)
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        spec = MultiDiscreteActions(tuple(space.nvec.ravel().tolist()))
+        return ChoiceMap(spec, space, space.start)
+    if isinstance(space, gym.spaces.MultiBinary):
+        return ChoiceMap(MultiBinaryActions(math.prod(space.shape)), space, space.dtype.type(0))
+    if isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating):
         return _box_map(space, mapping)
-    raise TaskError(f"{name} takes actions of {space}; only Discrete and a Box of real numbers can be driven")
+    raise TaskError(
+        f"{name} takes actions of {space}; possible are Discrete, MultiDiscrete, MultiBinary and a Box of "
+        f"real numbers{_way_out(space)}"
+    )
+
+
+def _way_out(space: gym.Space) -> str:
+    if isinstance(space, gym.spaces.Box):
+        return ": make its whole numbers a MultiDiscrete"
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        return ": make its parts one of these, with gymnasium.wrappers.TransformAction"
+    return ""
 
 
 def _box_map(space: gym.spaces.Box, mapping: ActionMapping) -> BoxMap:

@@ -22,7 +22,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from surefoot.envs.gymnasium_single import construct, make_single
 from surefoot.envs.gymnasium_workers import WorkerVectorEnv
-from surefoot.errors import TaskError, did_you_mean
+from surefoot.errors import EnvironmentContractError, TaskError, did_you_mean
 from surefoot.machine import available_cores
 
 Backend: TypeAlias = Literal["auto", "vector_entry_point", "sync", "async", "envpool"]
@@ -40,6 +40,7 @@ def make_vector_env(
     render: bool = False,
     render_mode: str | None = None,
     seed: int = 0,
+    action_masks: bool = True,
     **env_kwargs: Any,
 ) -> tuple[VectorEnv, Backend]:
     """Make `num_envs` environments in same-step autoreset.
@@ -66,7 +67,9 @@ def make_vector_env(
         _prepare_drawing(spec, window=render)
     first_mode = "human" if render else render_mode
     env_fns = [
-        functools.partial(make_single, spec, index, first_mode if index == 0 else None, env_kwargs)
+        functools.partial(
+            make_single, spec, index, first_mode if index == 0 else None, action_masks, env_kwargs
+        )
         for index in range(num_envs)
     ]
     if backend == "auto":
@@ -150,6 +153,8 @@ def _main_is_guarded() -> bool:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if file is None:  # an interactive session has no script to run again
         return True
+    if file.startswith("<"):  # read from standard input: a process cannot read it a second time
+        return False
     try:
         return "__name__" in Path(file).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -164,15 +169,18 @@ def _has_entry_point(spec: EnvSpec) -> bool:
 
 
 def _seconds_per_step(env_fn: Any, steps: int = 30) -> float:
-    """Time random steps of one environment."""
+    """Time random steps of one environment; 0 where it fails, perhaps at an action that its mask forbids."""
     env = env_fn()
     env.action_space.seed(0)
-    env.reset(seed=0)
-    started = time.perf_counter()
-    for _ in range(steps):
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            env.reset()
-    seconds = (time.perf_counter() - started) / steps
-    env.close()
-    return seconds
+    try:
+        env.reset(seed=0)
+        started = time.perf_counter()
+        for _ in range(steps):
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            if terminated or truncated:
+                env.reset()
+        return (time.perf_counter() - started) / steps
+    except EnvironmentContractError:
+        return 0.0
+    finally:
+        env.close()

@@ -15,6 +15,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from surefoot.envs.gymnasium_masks import KEY
+from surefoot.envs.gymnasium_observations import Batch, map_arrays
 from surefoot.errors import TaskError, did_you_mean
 
 
@@ -64,26 +66,36 @@ class SameStepEnvPool(VectorEnv):
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Batch, dict[str, Any]]:
         """Start a new episode in every environment."""
-        observations, _ = self.pool.reset()
-        return observations, {}
+        observations, info = self.pool.reset()
+        return observations, _masks(info)
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: np.ndarray) -> tuple[Batch, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Step the pool and reset those whose episode ended."""
         actions = actions.astype(self.single_action_space.dtype, copy=False)
-        observations, rewards, terminated, truncated, _ = self.pool.step(actions)
-        ended = terminated | truncated
+        final, rewards, terminated, truncated, info = self.pool.step(actions)
+        final_masks, ended = _masks(info), terminated | truncated
         if not ended.any():
-            return observations, rewards, terminated, truncated, {}
-        final = observations.copy()
-        observations = observations.copy()
+            return final, rewards, terminated, truncated, final_masks
         fresh, info = self.pool.reset(np.flatnonzero(ended).astype(np.int32))
-        observations[info["env_id"]] = fresh  # answers come in the order in which the threads finish
-        return observations, rewards, terminated, truncated, {"final_obs": final, "_final_obs": ended}
+        rows = info["env_id"]  # answers come in the order in which the threads finish
+
+        def replaced(now: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+            now = now.copy()
+            now[rows] = fresh
+            return now
+
+        observations = map_arrays(replaced, final, fresh)
+        masks = map_arrays(replaced, final_masks, _masks(info))
+        info = {"final_obs": final, "_final_obs": ended, "final_info": final_masks, **masks}
+        return observations, rewards, terminated, truncated, info
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the threads."""
         self.pool.close()
+
+
+def _masks(info: dict[str, Any]) -> dict[str, Any]:
+    """Keep the action masks, the only part of `info` that is read here."""
+    return {KEY: info[KEY]} if KEY in info else {}

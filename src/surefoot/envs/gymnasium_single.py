@@ -7,12 +7,15 @@ import functools
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from surefoot.envs.gymnasium_masks import MaskSource, mask_layout
+from surefoot.envs.gymnasium_observations import check_shapes, entries
 from surefoot.errors import (
     EnvironmentContractError,
     MissingExtraError,
@@ -45,7 +48,7 @@ def find_environment(env_id: str) -> EnvSpec:
     """
     module, name = env_id.split(":", 1) if ":" in env_id else (None, env_id)
     if module is not None:
-        _import_registering(module, env_id)
+        import_named(module, repr(env_id))
     try:
         return gym.spec(name)
     except gym.error.NamespaceNotFound as error:
@@ -56,17 +59,28 @@ def find_environment(env_id: str) -> EnvSpec:
         raise TaskError(f"no Gymnasium environment {env_id!r}{near}") from error
 
 
-def _import_registering(module: str, env_id: str) -> None:
+def import_named(module: str, wanted_for: str) -> ModuleType:
+    """Import a module that the user named.
+
+    Args:
+        module: its name.
+        wanted_for: what it was named for; starts the error message.
+
+    Raises:
+        TaskError: it cannot be imported; the message says why.
+    """
     try:
-        import_module(module)
+        return import_module(module)
     except FAILURES as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == module
         hint = "; install it, or add its folder to PYTHONPATH" if missing else ""
-        raise TaskError(f"{env_id!r}: module {module!r} cannot be imported: {told(error)}{hint}") from error
+        raise TaskError(f"{wanted_for}: module {module!r} cannot be imported: {told(error)}{hint}") from error
 
 
-def make_single(spec: EnvSpec, index: int, render_mode: str | None, env_kwargs: dict[str, Any]) -> gym.Env:
-    """Make environment `index` of a batch.
+def make_single(
+    spec: EnvSpec, index: int, render_mode: str | None, action_masks: bool, env_kwargs: dict[str, Any]
+) -> gym.Env:
+    """Make environment `index` of a batch, with its action masks in `info` unless they are not wanted.
 
     Raises:
         TaskError: it cannot be made.
@@ -74,7 +88,7 @@ def make_single(spec: EnvSpec, index: int, render_mode: str | None, env_kwargs: 
     """
     if render_mode is not None:  # environments that draw nothing need not know the word
         env_kwargs = {**env_kwargs, "render_mode": render_mode}
-    return NumberedEnv(construct(spec, functools.partial(gym.make, spec), env_kwargs), index)
+    return NumberedEnv(construct(spec, functools.partial(gym.make, spec), env_kwargs), index, action_masks)
 
 
 def construct(spec: EnvSpec, make: Any, settings: dict[str, Any]) -> Any:
@@ -113,32 +127,43 @@ def _quiet_mujoco(spec: EnvSpec) -> Iterator[None]:
 
 
 class NumberedEnv(gym.Wrapper):
-    """One environment of a batch, which says its number when it fails."""
+    """One environment of a batch, which says its number when it fails.
 
-    def __init__(self, env: gym.Env, index: int) -> None:
+    Of its `info` only the action mask is kept: putting the rest together costs time, and nobody reads it.
+
+    Args:
+        env: the environment.
+        index: its number.
+        action_masks: whether to look for masks.
+
+    Raises:
+        TaskError: its observations cannot be flattened.
+    """
+
+    def __init__(self, env: gym.Env, index: int, action_masks: bool = True) -> None:
         super().__init__(env)
         self.index = index
-        self._shape = env.observation_space.shape
-
-    @property
-    def name(self) -> str:
-        """The id, or the class where there is none."""
-        return self.spec.id if self.spec else type(self.unwrapped).__name__
+        self.name = env.spec.id if env.spec else type(env.unwrapped).__name__
+        self._shape = env.observation_space.shape  # None where entries are nested
+        self._entries = entries(env.observation_space, self.name)
+        layout = mask_layout(env.action_space) if action_masks else None
+        self._masks = MaskSource(env, layout) if layout else None
 
     def step(self, action: Any) -> Any:
         """Step, naming the environment on failure."""
         try:
-            answer = self.env.step(action)
-            observation = answer[0]
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            info = self._masks.of(info) if self._masks else {}
         except FAILURES as error:
             raise self._failure("step", error) from error
         self._check_shape(observation, "step")
-        return answer
+        return observation, reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Reset, naming the environment on failure."""
         try:
             observation, info = self.env.reset(seed=seed, options=options)
+            info = self._masks.of(info) if self._masks else {}
         except FAILURES as error:
             raise self._failure("reset", error) from error
         self._check_shape(observation, "reset")
@@ -152,11 +177,8 @@ class NumberedEnv(gym.Wrapper):
             raise self._failure("render", error) from error
 
     def _check_shape(self, observation: Any, verb: str) -> None:
-        if self._shape is not None and np.shape(observation) != self._shape:
-            raise EnvironmentContractError(
-                f"{self.name}: environment {self.index} returned an observation of shape "
-                f"{list(np.shape(observation))} from {verb}; its observation space says {list(self._shape)}"
-            )
+        if self._shape is None or np.shape(observation) != self._shape:
+            check_shapes(self._entries, observation, verb, f"{self.name}: environment {self.index}")
 
     def _failure(self, verb: str, error: BaseException) -> SurefootError:
         if isinstance(error, gym.error.DependencyNotInstalled):  # some draw with a package they ask for late

@@ -24,6 +24,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from surefoot.envs.gymnasium_masks import KEY
+from surefoot.envs.gymnasium_observations import Batch, last_observations, map_arrays
 from surefoot.errors import EnvironmentContractError, TaskError
 
 JOIN_SECONDS = 2.0
@@ -82,32 +84,29 @@ class WorkerVectorEnv(VectorEnv):
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start a new episode in every environment."""
+    ) -> tuple[Batch, dict[str, Any]]:
+        """Start a new episode in every environment. Of `info`, only action masks are handed on."""
         if isinstance(seed, int):
             seed = [seed + index for index in range(self.num_envs)]
         seeds = [seed and list(seed[share]) for share in self.shares]
-        return np.concatenate(self._ask("reset", [{"seed": part, "options": options} for part in seeds])), {}
+        results = self._ask("reset", [{"seed": part, "options": options} for part in seeds])
+        observations, masks = zip(*results, strict=True)
+        return _joined(observations), self._joined_masks(masks)
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step all workers at once."""
+    def step(self, actions: np.ndarray) -> tuple[Batch, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Step all workers at once. Of `info`, only final observations and action masks are handed on."""
         results = self._ask("step", [actions[share] for share in self.shares])
-        observations, rewards, terminated, truncated, final = zip(*results, strict=True)
-        ended = np.concatenate(terminated) | np.concatenate(truncated)
-        info: dict[str, Any] = {}
-        if ended.any():
-            rows = np.zeros((self.num_envs, *observations[0].shape[1:]), observations[0].dtype)
-            rows[ended] = np.concatenate([part for part in final if part is not None])
-            info = {"final_obs": rows, "_final_obs": ended}
-        return (
-            np.concatenate(observations),
-            np.concatenate(rewards),
-            np.concatenate(terminated),
-            np.concatenate(truncated),
-            info,
-        )
+        observations, rewards, terminated, truncated, masks, final, final_masks = zip(*results, strict=True)
+        terminated, truncated = np.concatenate(terminated), np.concatenate(truncated)
+        info = self._joined_masks(masks)
+        if (ended := terminated | truncated).any():
+            last = [now if true is None else true for now, true in zip(observations, final, strict=True)]
+            info |= {
+                "final_obs": _joined(last),
+                "_final_obs": ended,
+                "final_info": self._joined_masks(final_masks),
+            }
+        return _joined(observations), np.concatenate(rewards), terminated, truncated, info
 
     def close_extras(self, **kwargs: Any) -> None:
         """Stop the processes, by force where one does not answer."""
@@ -124,6 +123,17 @@ class WorkerVectorEnv(VectorEnv):
         for pipe in self._pipes:
             pipe.close()
         self._pipes, self._processes = [], []
+
+    def _joined_masks(self, masks: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
+        """Put the masks of all shares together as one process would; a share without any gives `{}`."""
+        some = next((part[KEY] for part in masks if part), None)
+        if some is None:
+            return {}
+        rows, given = np.zeros((self.num_envs, *some.shape[1:]), some.dtype), np.zeros(self.num_envs, bool)
+        for share, part in zip(self.shares, masks, strict=True):
+            if part:
+                rows[share], given[share] = part[KEY], part[f"_{KEY}"]
+        return {KEY: rows, f"_{KEY}": given}
 
     def _ask(self, verb: str, arguments: list[Any]) -> list[Any]:
         """Send one message to each worker and return their answers."""
@@ -150,6 +160,10 @@ class WorkerVectorEnv(VectorEnv):
         return [value for _, value in answers]
 
 
+def _joined(batches: Sequence[Batch]) -> Batch:
+    return map_arrays(lambda *parts: np.concatenate(parts), *batches)
+
+
 def _work(pipe: Connection, recipe: bytes) -> None:
     """Serve one share of the environments until told to close or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent decides
@@ -157,7 +171,7 @@ def _work(pipe: Connection, recipe: bytes) -> None:
         try:
             envs = SyncVectorEnv(pickle.loads(recipe), copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
             pipe.send(("ok", None))
-            verbs = {"reset": lambda options: envs.reset(**options)[0], "step": lambda a: _step(envs, a)}
+            verbs = {"reset": lambda options: _reset(envs, options), "step": lambda a: _step(envs, a)}
             while (message := pipe.recv())[0] != "close":
                 verb, argument = message
                 pipe.send(("ok", verbs[verb](argument)))
@@ -168,8 +182,19 @@ def _work(pipe: Connection, recipe: bytes) -> None:
             pipe.send(("error", (str(error), traceback.format_exc())))
 
 
+def _reset(envs: SyncVectorEnv, options: dict[str, Any]) -> tuple[Any, ...]:
+    observations, info = envs.reset(**options)
+    return observations, _masks(info)
+
+
 def _step(envs: SyncVectorEnv, actions: np.ndarray) -> tuple[Any, ...]:
     observations, rewards, terminated, truncated, info = envs.step(actions)
-    ended = terminated | truncated
-    final = np.stack(list(info["final_obs"][ended])) if ended.any() else None
-    return observations, rewards, terminated, truncated, final
+    final, ended = None, terminated | truncated
+    if ended.any():
+        final = last_observations(envs.single_observation_space, observations, info["final_obs"], ended)
+    final_masks = _masks(info.get("final_info", {}))
+    return observations, rewards, terminated, truncated, _masks(info), final, final_masks
+
+
+def _masks(info: dict[str, Any]) -> dict[str, np.ndarray]:
+    return {key: info[key] for key in (KEY, f"_{KEY}") if key in info}

@@ -87,6 +87,23 @@ class VecEnv(ABC):
             Observations, rewards `[N]` float32, dones `[N]` bool, extras.
         """
 
+    def reset_envs(self, ids: Tensor) -> Observations:
+        """Start a new episode in some of the environments, and leave the others as they are.
+
+        Optional: training needs it for `on_nonfinite = "reset"`, after numbers that nothing can be learned
+        from. Whatever made an environment return them has to be gone afterwards.
+
+        Args:
+            ids: `[K]` int64, which ones; none at all changes nothing.
+
+        Returns:
+            The observations of all environments, as `get_observations` returns them from now on.
+
+        Raises:
+            NotImplementedError: this environment cannot; says why.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot reset single environments")
+
     def render(self) -> np.ndarray:
         """Return a picture of environment 0, `[height, width, 3]` uint8."""
         raise NotImplementedError(f"{type(self).__name__} cannot render")

@@ -15,10 +15,12 @@ class HealthCheck:
 
     Args:
         desired_kl: the KL divergence that an update aims at.
+        max_std: upper bound of the actions' standard deviation.
     """
 
-    def __init__(self, desired_kl: float = 0.01) -> None:
+    def __init__(self, desired_kl: float = 0.01, max_std: float = math.inf) -> None:
         self.desired_kl = desired_kl
+        self.max_std = max_std
         self._rows_in_a_row: dict[str, int] = {}
         self._said: set[str] = set()
         self._first_std: float | None = None
@@ -26,7 +28,14 @@ class HealthCheck:
 
     def check(self, metrics: Mapping[str, float]) -> list[str]:
         """Take in one row and return the advice that it gives rise to."""
-        rules = (self._high_kl, self._many_clipped, self._useless_critic, self._growing_std)
+        rules = (
+            self._high_kl,
+            self._many_clipped,
+            self._useless_critic,
+            self._growing_std,
+            self._std_at_bound,
+            self._no_step,
+        )
         return [text for rule in rules if (text := rule(metrics))]
 
     def _high_kl(self, metrics: Mapping[str, float]) -> str | None:
@@ -65,6 +74,25 @@ class HealthCheck:
             return (
                 f"the action std has grown from {format_number(first, 2)} to {format_number(std, 2)} and "
                 "keeps growing: lower entropy_coef or give the std an upper bound"
+            )
+        return None
+
+    def _std_at_bound(self, metrics: Mapping[str, float]) -> str | None:
+        """Notice the same where an upper bound has stopped it."""
+        std = metrics.get("action_std_max", math.nan)
+        if self._lasts("action_std_max", std > 0.99 * self.max_std, rows=20):
+            return (
+                f"the std of an action dimension has been at its upper bound, {format_number(self.max_std)}, "
+                "for 20 iterations: the entropy bonus drives it and the reward does not notice; lower "
+                "entropy_coef or the upper end of std_range"
+            )
+        return None
+
+    def _no_step(self, metrics: Mapping[str, float]) -> str | None:
+        if self._lasts("step_fraction", metrics.get("step_fraction") == 0, rows=20):
+            return (
+                "TRPO has found no step that improves the policy within its bound for 20 iterations: raise "
+                "line_search_steps or cg_damping"
             )
         return None
 

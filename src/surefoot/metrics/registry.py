@@ -16,7 +16,13 @@ _SECTIONS = {
     "Policy": "learning",
     "Episode_Reward": "rewards",
 }
-_LABELS = {"kl": "KL", "explained_variance": "explained var."}
+_LABELS = {
+    "kl": "KL",
+    "update_kl": "KL of update",
+    "kl_coef": "KL coef.",
+    "explained_variance": "explained var.",
+    "policy_gradient_norm": "policy grad. norm",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ _ALL = (
     Metric("collect_seconds", "Perf/collection_time", "s", "Time of this iteration spent stepping."),
     Metric("learn_seconds", "Perf/learning_time", "s", "Time of this iteration spent updating."),
     Metric("steps_per_second", "Perf/total_fps", "steps/s", "Interactions per second, learning included."),
+    Metric(
+        "discarded_steps",
+        "Train/discarded_steps",
+        "steps",
+        "Steps of this iteration that held NaN, infinity or absurd numbers; nothing was learned from them.",
+        "0; more means a fault in the environment.",
+    ),
     # Episodes
     Metric(
         "episode_return",
@@ -103,6 +116,20 @@ _ALL = (
         "Near the target (0.01 by default).",
     ),
     Metric(
+        "update_kl",
+        "Loss/update_kl",
+        "nat",
+        "KL divergence from the policy before a whole update to the one after it.",
+        "Near desired_kl with a KL penalty, just below it with TRPO.",
+    ),
+    Metric(
+        "kl_coef",
+        "Loss/kl_coef",
+        "",
+        "Weight of the KL penalty in the policy loss.",
+        "Settles within a factor of two; growing for long means that the learning rate is too high.",
+    ),
+    Metric(
         "clip_fraction",
         "Loss/clip_fraction",
         "",
@@ -119,11 +146,39 @@ _ALL = (
     Metric("learning_rate", "Loss/learning_rate", "", "Step size of the optimizer."),
     Metric("gradient_norm", "Loss/gradient_norm", "", "Norm of the gradient before clipping.", "No spikes."),
     Metric(
+        "gradient_steps",
+        "Loss/gradient_steps",
+        "",
+        "Gradient steps of an update until kl_stop ended it.",
+        "Most of num_learning_epochs * num_mini_batches; if few, lower the learning rate.",
+    ),
+    Metric(
+        "policy_gradient_norm",
+        "Loss/policy_gradient_norm",
+        "",
+        "Norm of the policy's gradient that TRPO starts from.",
+        "No spikes.",
+    ),
+    Metric(
+        "step_fraction",
+        "Loss/step_fraction",
+        "",
+        "Share of TRPO's full step that its line search accepted; 0 means that the policy stayed as it was.",
+        "1 or 0.5 most of the time.",
+    ),
+    Metric(
         "action_std",
         "Policy/mean_std",
         "",
         "Standard deviation of the actions, mean over their dimensions.",
         "Falls slowly.",
+    ),
+    Metric(
+        "action_std_max",
+        "Policy/max_std",
+        "",
+        "Standard deviation of the action dimension that varies most.",
+        "Falls slowly; a dimension that does not matter to the reward rises to the bound of std_range.",
     ),
     # Physical measures of a legged robot
     Metric("vx_error", "Metrics/vx_error", "m/s", "Mean absolute error of the forward velocity.", "Falls."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -17,19 +19,32 @@ class RunningNormalizer(nn.Module):
         size: number of features, or () for a scalar.
         clip: bound of the normalized values; None for none.
         eps: added to the standard deviation.
+        exempt: features that are passed on as they are: one-hot codes and switches have no scale.
     """
 
     mean: Tensor
     var: Tensor
     count: Tensor
 
-    def __init__(self, size: int | tuple[int, ...], clip: float | None = None, eps: float = 1e-2) -> None:
+    exempt: Tensor | None
+
+    def __init__(
+        self,
+        size: int | tuple[int, ...],
+        clip: float | None = None,
+        eps: float = 1e-2,
+        exempt: Sequence[int] = (),
+    ) -> None:
         super().__init__()
         self.clip = clip
         self.eps = eps
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("var", torch.ones(size))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        columns = (
+            torch.zeros(size, dtype=torch.bool).index_fill_(0, torch.tensor(exempt), True) if exempt else None
+        )
+        self.register_buffer("exempt", columns, persistent=False)
 
     @property
     def std(self) -> Tensor:
@@ -39,7 +54,9 @@ class RunningNormalizer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalize `[..., size]`."""
         normalized = (x - self.mean) / self.std
-        return normalized if self.clip is None else normalized.clamp(-self.clip, self.clip)
+        if self.clip is not None:
+            normalized = normalized.clamp(-self.clip, self.clip)
+        return normalized if self.exempt is None else torch.where(self.exempt, x, normalized)
 
     @torch.no_grad()
     def absorb(self, batch: Tensor) -> None:

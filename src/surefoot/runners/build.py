@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Generator
 
-from surefoot.algorithms import PPO
+from surefoot.algorithms import Learner, make_learner
 from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import ConfigError
 from surefoot.extensions import SymmetryAugmentation
-from surefoot.models import build_actor, build_critic
+from surefoot.models import Actor, build_actor, build_critic
 from surefoot.runners.config import RunnerConfig
+from surefoot.runners.interface import Interface
 from surefoot.storage import RolloutStorage
 
 MOST_SAMPLES = 100_000_000
 """Samples of a rollout; more would not fit into any machine's memory."""
 
 
-def build_ppo(
-    interface: dict[str, Any],
+def build_learner(
+    interface: Interface,
     cfg: RunnerConfig,
     env: VecEnv,
     device: torch.device,
     *,
     generator: Generator,
     notify: Callable[[str], None],
-) -> PPO:
-    """Build actor, critic and storage for `env`, and PPO around them.
+) -> Learner:
+    """Build actor, critic and storage for `env`, and the algorithm around them.
 
     Args:
-        interface: what `describe_interface` says about `env`.
+        interface: of `env`.
         cfg: settings of learning.
         env: what to learn in.
         device: where networks and rollout live.
@@ -53,13 +53,18 @@ def build_ppo(
             f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "
             f"samples of a rollout: {cfg.num_steps_per_env} steps x {env.num_envs} environments"
         )
-    widths = interface["observations"]
     # Weights come from the run's seed alone; the caller's random state is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        actor = build_actor(widths, cfg.obs_groups["actor"], env.action_spec, cfg.actor)
-        critic = build_critic(widths, cfg.obs_groups["critic"], cfg.critic, cfg.algorithm.normalize_values)
-    return PPO(
+        actor = build_policy(interface, cfg)
+        critic = build_critic(
+            interface.observations,
+            cfg.obs_groups["critic"],
+            cfg.critic,
+            cfg.algorithm.normalize_values,
+            interface.categorical_columns,
+        )
+    return make_learner(
         actor.to(device),
         critic.to(device),
         RolloutStorage(cfg.num_steps_per_env, env.num_envs, device),
@@ -67,6 +72,17 @@ def build_ppo(
         symmetry=_symmetry_of(env) if cfg.algorithm.mirror_symmetry else None,
         generator=generator,
         notify=notify,
+    )
+
+
+def build_policy(interface: Interface, cfg: RunnerConfig) -> Actor:
+    """Build the actor alone."""
+    return build_actor(
+        interface.observations,
+        cfg.obs_groups["actor"],
+        interface.actions,
+        cfg.actor,
+        interface.categorical_columns,
     )
 
 

@@ -13,7 +13,7 @@ import torch
 
 from surefoot.errors import CheckpointError, RunWriteError
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

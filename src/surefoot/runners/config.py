@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from surefoot.algorithms import PPOConfig
 from surefoot.config import require
@@ -23,6 +24,9 @@ class RunnerConfig:
         save_interval: iterations between checkpoints.
         random_episode_start: begin with environments at random points of their episodes, so that time limits
             do not strike all at once; for environments that take `episode_length_buf` as their clock.
+        on_nonfinite: what happens when the environment returns NaN, infinity or absurd numbers. "raise" ends
+            the run before anything is learned from them and saves the step. "reset" discards the step, resets
+            that environment and goes on; it needs an environment with `reset_envs`.
         seed: of initial weights, actions and mini-batches; `surefoot.train` also seeds the environment with
             it.
     """
@@ -37,6 +41,7 @@ class RunnerConfig:
     algorithm: PPOConfig = field(default_factory=PPOConfig)
     save_interval: int = 50
     random_episode_start: bool = False
+    on_nonfinite: Literal["raise", "reset"] = "raise"
     seed: int = 0
 
     def __post_init__(self) -> None:

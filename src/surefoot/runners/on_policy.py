@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +20,15 @@ from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
 from surefoot.runners.budget import Budget, Progress
-from surefoot.runners.build import build_ppo
+from surefoot.runners.build import build_learner
 from surefoot.runners.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.runners.checkpoint_folder import CheckpointFolder
 from surefoot.runners.config import RunnerConfig
+from surefoot.runners.forced_resets import ForcedResets
 from surefoot.runners.guard import check_rollout, check_update
-from surefoot.runners.policy import Policy, describe_interface
-from surefoot.types import Observations
+from surefoot.runners.interface import Interface
+from surefoot.runners.policy import Policy
+from surefoot.types import Extras, Observations
 
 
 class OnPolicyRunner:
@@ -66,17 +69,21 @@ class OnPolicyRunner:
         self.progress = Progress()
         self.episodes = EpisodeMeter(env.num_envs, self.device)
         self._means = MeanMeter(self.device)
-        self._health = HealthCheck(self._target_kl())
+        self._health = HealthCheck(self._target_kl(), self._max_std())
         self._timers = Timers()
         self._stop_reason: str | None = None
         self._update_under_way = False
         self._saw_missing_time_outs = False
         self._obs: Observations | None = None
-        self._interface = describe_interface(env)
+        self._interface = Interface.of(env)
         self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
-        self.alg = build_ppo(
+        self.alg = build_learner(
             self._interface, self.cfg, env, self.device, generator=self.generator, notify=self.message
         )
+        self._forced_resets: ForcedResets | None = None
+        if self.cfg.on_nonfinite == "reset":
+            under_way = functools.partial(self._check_rollout, None)
+            self._forced_resets = ForcedResets(env, self.alg.storage, under_way, self.message)
 
     @property
     def current_learning_iteration(self) -> int:
@@ -95,7 +102,8 @@ class OnPolicyRunner:
             What ended it: "iterations", "env_steps", "seconds", or the reason given to `stop`.
 
         Raises:
-            NonFiniteError: the environment returned NaN or infinity; what was learned before is saved.
+            NonFiniteError: the environment returned NaN or infinity, or training diverged; what was learned
+                before is saved.
             RunFolderError: a new run in a folder that holds the checkpoints of another.
         """
         self._stop_reason = None
@@ -104,10 +112,12 @@ class OnPolicyRunner:
         if self._obs is None:
             self._randomize_episode_start(self.cfg.random_episode_start)
             self._obs = self._to_device(self.env.get_observations())
+            for remark in self.alg.remarks():
+                self.message(remark)
         started = time.perf_counter() - self.progress.seconds
         try:
             while (reason := self._end_reason(budget)) is None:
-                self.alg.progress = budget.share_used(self.progress)
+                self.alg.begin_iteration(budget.share_used(self.progress))
                 metrics = self._iterate()
                 self._advance(time.perf_counter() - started)
                 row = self._row(metrics, budget)
@@ -150,16 +160,23 @@ class OnPolicyRunner:
         algorithm = self.cfg.algorithm
         return algorithm.desired_kl if algorithm.schedule == "adaptive" else math.inf
 
+    def _max_std(self) -> float:
+        """How far the standard deviation of actions can grow; infinite where it cannot."""
+        actor = self.cfg.actor
+        return math.inf if actor.std_type == "fixed" else actor.std_range[1]
+
     def _iterate(self) -> dict[str, Tensor]:
         """Collect a rollout and learn from it."""
         assert self._obs is not None
         obs = self._obs
         self.alg.storage.clear()  # of what a refused rollout may have left
+        if self._forced_resets is not None:
+            self._forced_resets.begin_iteration(self.progress.iterations)
         with self._timers("collect_seconds"), torch.no_grad():
             for _ in range(self.cfg.num_steps_per_env):
                 actions = self.alg.act(obs)
                 obs = self._step(actions)
-            check_rollout(self.alg.storage, obs, self.progress.iterations)
+            self._check_rollout(obs)
             self.alg.compute_returns(obs)
         self._update_under_way = True
         with self._timers("learn_seconds"):
@@ -172,15 +189,32 @@ class OnPolicyRunner:
             obs, rewards, dones, extras = self.env.step(actions.to(self.env.device))
         except Exception:
             # An environment that chokes on NaN may have caused it itself: name the cause, not the effect.
-            check_rollout(self.alg.storage, None, self.progress.iterations)
+            self._check_rollout(None)
             raise
         obs, rewards, dones = self._to_device(obs), rewards.to(self.device), dones.to(self.device)
         extras = self._to_device(extras)
-        self.alg.process_env_step(obs, rewards, dones, extras)
-        self.episodes.add(extras.get("true_rewards", rewards), dones)
-        self._means.add(extras.get("log", {}))
-        self._means.add(extras.get("measures", {}))
+        valid = None
+        if self._forced_resets is not None:
+            obs, valid = self._forced_resets.take_out(obs, rewards, dones, extras)
+        self.alg.process_env_step(obs, rewards, dones, extras, valid)
+        self._measure(extras.get("true_rewards", rewards), dones, extras, valid)
         return obs
+
+    def _measure(self, scores: Tensor, dones: Tensor, extras: Extras, valid: Tensor | None) -> None:
+        """Take note of what is logged about a step; of environments that are not `valid`, nothing."""
+        log, measures = extras.get("log", {}), extras.get("measures", {})
+        if valid is not None:  # what is NaN is not counted, neither as a measure nor as an episode
+            scores, dones = scores.float().masked_fill(~valid, math.nan), dones.bool() | ~valid
+            measures = {name: values.masked_fill(~valid, math.nan) for name, values in measures.items()}
+            log = {}  # means over all environments
+        self.episodes.add(scores, dones)
+        self._means.add(log)
+        self._means.add(measures)
+
+    def _check_rollout(self, last_obs: Observations | None) -> None:
+        if self._forced_resets is not None and last_obs is not None:
+            self._forced_resets.require_enough(self.cfg.algorithm.num_mini_batches)
+        check_rollout(self.alg.storage, last_obs, self.progress.iterations, self.log_dir)
 
     def _row(self, metrics: Mapping[str, Tensor], budget: Budget) -> dict[str, float]:
         """What there is to say about an iteration; the only place where metrics leave the device."""
@@ -194,6 +228,7 @@ class OnPolicyRunner:
             **times,
             "steps_per_second": self.cfg.num_steps_per_env * self.env.num_envs / sum(times.values()),
             **self.episodes.summary(),
+            **({"discarded_steps": self._forced_resets.count} if self._forced_resets else {}),
             **dict(zip(names, torch.stack([metrics[name] for name in names]).tolist(), strict=True)),
             **self._means.summary_and_reset(),
         }
@@ -259,7 +294,7 @@ class OnPolicyRunner:
             "episodes": self.episodes.state_dict(),
             "generator": self.generator.get_state(),
             "config": to_mapping(self.cfg),
-            "interface": self._interface,
+            "interface": self._interface.to_mapping(),
             "metadata": self.metadata,
             "infos": dict(infos) if infos else None,
         }

@@ -9,12 +9,13 @@ import torch
 from torch import Generator, Tensor
 
 from surefoot.config import from_mapping
-from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import CheckpointError, TaskError
-from surefoot.models import Actor, build_actor
+from surefoot.errors import CheckpointError
+from surefoot.models import Actor
+from surefoot.runners.build import build_policy
 from surefoot.runners.checkpoint import load_checkpoint
 from surefoot.runners.config import RunnerConfig
-from surefoot.types import ActionSpec, BoxActions, DiscreteActions, Observations
+from surefoot.runners.interface import Interface
+from surefoot.types import Observations
 
 
 class Policy:
@@ -32,30 +33,16 @@ class Policy:
         self.actor = actor
         self.stochastic = stochastic
         self.generator = generator
+        self._step = 0
 
     @torch.no_grad()
     def __call__(self, obs: Observations) -> Tensor:
         """Choose actions."""
-        distribution = self.actor(obs)
-        return distribution.sample(self.generator) if self.stochastic else distribution.mode
-
-
-def describe_interface(env: VecEnv) -> dict[str, Any]:
-    """What a policy for `env` must read and write, as plain values for a checkpoint.
-
-    Raises:
-        TaskError: an observation group is not a batch of vectors.
-    """
-    widths = {}
-    for group, obs in env.get_observations().items():
-        if obs.ndim != 2 or obs.shape[0] != env.num_envs:
-            raise TaskError(
-                f"observation group '{group}' has shape {tuple(obs.shape)}, expected ({env.num_envs}, width)"
-            )
-        widths[group] = obs.shape[1]
-    spec = env.action_spec
-    actions = {"box": spec.size} if isinstance(spec, BoxActions) else {"discrete": spec.n}
-    return {"observations": widths, "actions": actions}
+        if not self.stochastic:
+            return self.actor(obs).mode
+        _, actions = self.actor.explore(obs, self._step, self.generator)
+        self._step += 1
+        return actions
 
 
 def load_actor(path: Path, device: torch.device | str = "cpu") -> tuple[Actor, dict[str, Any]]:
@@ -70,17 +57,9 @@ def load_actor(path: Path, device: torch.device | str = "cpu") -> tuple[Actor, d
     state = load_checkpoint(path, device)
     try:
         cfg = from_mapping(RunnerConfig, state["config"])
-        interface = state["interface"]
         with torch.random.fork_rng(devices=[]):
-            actor = build_actor(
-                interface["observations"], cfg.obs_groups["actor"], _action_spec(interface), cfg.actor
-            )
+            actor = build_policy(Interface.from_mapping(state["interface"]), cfg)
         actor.load_state_dict(state["algorithm"]["actor"])
     except (RuntimeError, KeyError) as error:
         raise CheckpointError(f"checkpoint {path} is inconsistent: {error}") from error
     return actor.to(device).eval(), state
-
-
-def _action_spec(interface: dict[str, Any]) -> ActionSpec:
-    actions = interface["actions"]
-    return BoxActions(actions["box"]) if "box" in actions else DiscreteActions(actions["discrete"])

@@ -23,12 +23,14 @@ class RolloutStorage:
         device: where the tensors live.
 
     Attributes:
-        rewards: `[T, N]`, exactly as the environment returned them.
-        terminated: `[T, N]` bool, ends in a terminal state.
+        rewards: `[T, N]`, exactly as the environment returned them; 0 where not `valid`.
+        terminated: `[T, N]` bool, ends in a terminal state; set where not `valid`.
         truncated: `[T, N]` bool, ends by a time limit.
         final_known: `[T]` bool, the environment handed over final observations at this step.
         final_observations: group -> `[T, N, D]`, meaningful where an episode ended; empty while the
             environment has not handed any over.
+        valid: `[T, N]` bool, False where the answer of the environment was discarded.
+        all_valid: whether nothing was discarded; known without asking the device.
     """
 
     def __init__(self, num_steps: int, num_envs: int, device: torch.device | str) -> None:
@@ -41,6 +43,8 @@ class RolloutStorage:
         self.terminated = torch.zeros(shape, dtype=torch.bool, device=device)
         self.truncated = torch.zeros(shape, dtype=torch.bool, device=device)
         self.final_known = torch.zeros(num_steps, dtype=torch.bool, device=device)
+        self.valid = torch.ones(shape, dtype=torch.bool, device=device)
+        self.all_valid = True
         self.observations: dict[str, Tensor] = {}
         self.final_observations: dict[str, Tensor] = {}
         self.actions = torch.empty(0)
@@ -66,9 +70,18 @@ class RolloutStorage:
             buffer[self.step].copy_(param)
 
     def add_outcome(
-        self, rewards: Tensor, terminated: Tensor, truncated: Tensor, final_obs: Observations | None
+        self,
+        rewards: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+        final_obs: Observations | None,
+        valid: Tensor | None = None,
     ) -> None:
-        """Store what the environment answered, and close the step."""
+        """Store what the environment answered, and close the step.
+
+        Where `valid`, `[N]` bool, is False, the step is discarded: the end of an episode stands in its place,
+        with reward 0. None: all are valid.
+        """
         self._copy(rewards, self.rewards, "rewards")
         self.terminated[self.step].copy_(terminated)
         self.truncated[self.step].copy_(truncated)
@@ -78,27 +91,46 @@ class RolloutStorage:
                 self.final_observations = {g: self._buffer(final_obs[g]) for g in self.observations}
             for group, buffer in self.final_observations.items():
                 self._copy(final_obs[group], buffer, f"final observation group '{group}'")
+        if valid is not None:
+            self._discard(~valid)
         self.step += 1
 
     def clear(self) -> None:
         """Begin a new rollout over the old one."""
         self.step = 0
+        if not self.all_valid:
+            self.valid.fill_(True)
+            self.all_valid = True
+
+    def valid_rows(self, values: Tensor) -> Tensor:
+        """Of `[T, N, ...]` those that are valid, step by step, `[B, ...]`: `T * N` unless some are not."""
+        return values.flatten(0, 1) if self.all_valid else values[self.valid]
 
     def flat_observations(self) -> dict[str, Tensor]:
         """Observations of all steps as group -> `[T * N, D]`, without copying."""
         return {group: obs.flatten(0, 1) for group, obs in self.observations.items()}
 
     def flatten(self, log_probs: Tensor, values: Tensor, advantages: Tensor, returns: Tensor) -> Batch:
-        """The whole rollout as one batch of `T * N` rows, with what was computed from it (`[T, N]` each)."""
+        """The valid steps as one batch, with what was computed from the rollout (`[T, N]` each)."""
+        rows = self.valid_rows
         return Batch(
-            self.flat_observations(),
-            self.actions.flatten(0, 1),
-            log_probs.flatten(),
-            tuple(param.flatten(0, 1) for param in self.params),
-            values.flatten(),
-            advantages.flatten(),
-            returns.flatten(),
+            {group: rows(obs) for group, obs in self.observations.items()},
+            rows(self.actions),
+            rows(log_probs),
+            tuple(rows(param) for param in self.params),
+            rows(values),
+            rows(advantages),
+            rows(returns),
         )
+
+    def _discard(self, rows: Tensor) -> None:
+        self.all_valid = False
+        self.valid[self.step] = ~rows
+        self.rewards[self.step].masked_fill_(rows, 0.0)
+        self.terminated[self.step] |= rows
+        self.truncated[self.step] &= ~rows
+        for buffer in self.final_observations.values():
+            buffer[self.step].masked_fill_(rows.unsqueeze(-1), 0)
 
     def _copy(self, row: Tensor, buffer: Tensor, name: str) -> None:
         """Write one step; a shape that is not the expected one would be broadcast, silently wrong."""

@@ -23,15 +23,18 @@ class GymOptions:
     Attributes:
         backend: how the copies are stepped.
         workers: worker processes; None for one per core.
-        reward: "note" trains CartPole on the shaped reward; None on the environment's own.
+        reward: what to train on: `module:function`; "note", the shaped reward of CartPole; None for the
+            environment's own.
         action_mapping: what the numbers of a real-valued action mean.
+        action_masks: whether masks that the environment offers are kept to.
         kwargs: passed to the environment.
     """
 
     backend: Literal["auto", "vector_entry_point", "sync", "async", "envpool"] = "auto"
     workers: int | None = None
-    reward: Literal["note"] | None = None
+    reward: str | None = None
     action_mapping: Literal["scale", "clip"] = "scale"
+    action_masks: bool = True
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -81,6 +84,7 @@ def _maker(env_id: str) -> Callable[[int, int, str, GymOptions, str | None], Gym
             render_mode="rgb_array" if view == "pictures" else None,
             reward=cfg.reward,
             action_mapping=cfg.action_mapping,
+            action_masks=cfg.action_masks,
             **cfg.kwargs,
         )
 

@@ -157,6 +157,16 @@ class QuadrupedEnv(VecEnv):
         self._observations = self._observe(self._state())
         return self._observations, rewards, self._tensor(dones), extras
 
+    def reset_envs(self, ids: Tensor) -> Observations:
+        """Start a new episode for robots `ids`, `[K]`; the others go on."""
+        if len(ids) > 0:
+            self._start_episodes(np.unique(ids.cpu().numpy()))  # MuJoCo wants them in order
+            fresh = self._observe(self._state())
+            self._observations = {
+                group: obs.index_copy(0, ids, fresh[group][ids]) for group, obs in self._observations.items()
+            }
+        return self._observations
+
     def set_command(self, vx: float, vy: float, yaw_rate: float) -> None:
         """Fix the command of every environment, from now on and across episodes (m/s, m/s, rad/s)."""
         self.commands.fix(np.array([vx, vy, yaw_rate], dtype=np.float32))

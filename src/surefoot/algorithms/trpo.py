@@ -1,0 +1,129 @@
+"""Trust Region Policy Optimization, https://arxiv.org/abs/1502.05477."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from surefoot.algorithms.learner import Learner
+from surefoot.algorithms.means import Means
+from surefoot.algorithms.optimizer import Trained
+from surefoot.distributions import Distribution
+from surefoot.functional import (
+    assign_parameters,
+    backtracking_line_search,
+    conjugate_gradient,
+    fisher_vector_product,
+    flat_gradient,
+    flatten_parameters,
+    probability_ratio,
+    step_length,
+)
+from surefoot.storage import Batch
+
+
+class TRPO(Learner):
+    """One step of the actor per rollout, as long as KL(old || new) allows; regression for the critic.
+
+    The arguments are those of `Learner`. `cfg.desired_kl` is the limit. Learning rates, epochs and
+    mini-batches are the critic's.
+    """
+
+    def _trained(self) -> Sequence[Trained]:
+        return [super()._trained()[1]]
+
+    def remarks(self) -> list[str]:
+        """What the user should know before it starts."""
+        if self.cfg.critic_learning_rate is not None or self.cfg.schedule != "adaptive":
+            return super().remarks()
+        return [
+            *super().remarks(),
+            "TRPO bounds the KL itself: the adaptive learning rate, now the critic's, stays as it is",
+        ]
+
+    def _improve(self, rollout: Batch) -> dict[str, Tensor]:
+        """Step the actor on the whole rollout, then the critic through all mini-batches."""
+        policy_metrics = self._policy_step(self._normalized(rollout))
+        means = Means()
+        for batch in self._batches(rollout):
+            if self.symmetry is not None:
+                batch = self.symmetry.augment(batch)
+            loss = self._critic_loss(self.critic(batch.observations), batch)
+            gradient_norm = self.optimizer.step(self.cfg.value_loss_coef * loss)
+            means.add({"value_loss": loss.detach(), "gradient_norm": gradient_norm})
+        metrics = policy_metrics | means.result()
+        metrics["gradient_norm"] = torch.maximum(metrics["gradient_norm"], metrics["policy_gradient_norm"])
+        return metrics
+
+    def _policy_step(self, rollout: Batch) -> dict[str, Tensor]:
+        """Go along the natural gradient to the border of the trust region, or less far."""
+        cfg = self.cfg
+        problem = _Problem(self, rollout)
+        parameters = list(self.actor.parameters())
+        start = flatten_parameters(parameters)
+        new = self.actor(problem.batch.observations)
+        objective = problem.objective(new)
+        gradient = flat_gradient(objective, parameters, retain_graph=True)
+        fisher = fisher_vector_product(problem.kl_from_itself(new), parameters, cfg.cg_damping)
+        direction = conjugate_gradient(fisher, gradient, cfg.cg_iterations)
+        full_step = step_length(direction, fisher(direction), cfg.desired_kl) * direction
+
+        @torch.no_grad()
+        def evaluate(candidate: Tensor) -> tuple[Tensor, Tensor]:
+            assign_parameters(parameters, candidate)
+            candidate_policy = self.actor(problem.batch.observations)
+            return problem.objective(candidate_policy) - objective, problem.kl(candidate_policy)
+
+        found = backtracking_line_search(
+            evaluate,
+            start,
+            full_step,
+            gradient.dot(full_step),
+            max_kl=cfg.desired_kl,
+            backtracks=cfg.line_search_steps,
+        )
+        assign_parameters(parameters, found.parameters)
+        self.actor.head.constrain()
+        return {
+            "surrogate_loss": -(objective.detach() + found.improvement),
+            "entropy": problem.originals(new).entropy().mean().detach(),
+            "kl": found.kl,
+            "update_kl": found.kl,
+            "policy_gradient_norm": gradient.norm(),
+            "step_fraction": torch.full_like(found.kl, found.fraction),
+        }
+
+
+class _Problem:
+    """What a step of the policy is to improve, and what it costs, over a whole rollout."""
+
+    def __init__(self, learner: TRPO, rollout: Batch) -> None:
+        self.rebuild = learner.actor.head.rebuild
+        self.entropy_coef = learner.entropy_coef
+        self.old = self.rebuild(*rollout.params)
+        self.size = len(rollout)
+        self.batch = rollout if learner.symmetry is None else learner.symmetry.augment(rollout)
+
+    def objective(self, new: Distribution) -> Tensor:
+        """E[r A] + entropy_coef * E[H]."""
+        ratio = probability_ratio(new.log_prob(self.batch.actions), self.batch.log_probs)
+        return (ratio * self.batch.advantages).mean() + self.entropy_coef * self.originals(
+            new
+        ).entropy().mean()
+
+    def kl(self, new: Distribution) -> Tensor:
+        """E[KL(old || new)]."""
+        return self.old.kl(self.originals(new)).mean()
+
+    def kl_from_itself(self, new: Distribution) -> Tensor:
+        """0, and its Hessian is the Fisher matrix."""
+        same = self.originals(new)
+        return self.rebuild(*(param.detach() for param in same.params)).kl(same).mean()
+
+    def originals(self, distribution: Distribution) -> Distribution:
+        """Without those of mirrored samples, which nobody acted from."""
+        if len(self.batch) == self.size:
+            return distribution
+        return self.rebuild(*(param[: self.size] for param in distribution.params))
