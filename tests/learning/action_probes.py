@@ -56,7 +56,9 @@ class Identity(ProbeEnv):
         clues: `[S, D]`, the observations they belong to.
     """
 
-    def __init__(self, actions: ActionSpec, shown: bool = True, reach: float = 0.5, num_envs: int = 64) -> None:
+    def __init__(
+        self, actions: ActionSpec, shown: bool = True, reach: float = 0.5, num_envs: int = 64
+    ) -> None:
         choices = all_choices(actions) if shown else all_choices(actions)[-1:]
         if isinstance(actions, BoxActions):
             center, half_range = unit_actions(actions)

@@ -20,7 +20,7 @@ PPO = PPOConfig(
 OBJECTIVES = {
     "clip": {"objective": "clip"},
     "kl_penalty": {"objective": "kl_penalty", "desired_kl": 0.05},
-    "trpo": {"objective": "trpo", "desired_kl": 0.05},
+    "trpo": {"objective": "trpo", "desired_kl": 0.1},
 }
 
 

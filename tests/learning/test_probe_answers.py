@@ -39,7 +39,7 @@ bounded_heads = pytest.mark.parametrize("head", [name for name in HEADS if name.
 def learn_answers(head: str, objective: str, **task) -> tuple[Identity, OnPolicyRunner]:
     spec, settings = HEADS[head]
     env = Identity(spec, **task)
-    # The logarithm of a Beta's parameters would be the network's output: it has a longer way to go.
+    # What makes a Beta narrow grows no faster than the network's output, which has a long way to go.
     rate = 3e-2 if head == "bounded_beta" else 1e-2
     options = {"learning_rate": rate, **OBJECTIVES[objective]}
     return env, learn(env, 60, steps=5, actor=replace(MODEL, **settings), **options)
@@ -52,6 +52,7 @@ def least_probability(env: Identity, runner: OnPolicyRunner) -> float:
 
 def largest_distance(env: Identity, runner: OnPolicyRunner) -> float:
     """From the right action to what the environment makes of the mode, in half ranges."""
+    assert isinstance(env.actions, BoxActions)
     center, half_range = unit_actions(env.actions)
     mode = policy(runner, env.clues).mode
     if env.actions.low is not None:
@@ -96,11 +97,13 @@ def test_where_the_answers_are_is_told_by_the_spec(head):
     spec, settings = HEADS[head]
     env = Identity(spec)
     runner = learn(env, 1, steps=1, actor=replace(MODEL, **settings), learning_rate=1e-9)
-    assert largest_distance(env, runner) == pytest.approx(0.7 if head == "bounded_gaussian" else 0.5, abs=0.05)
+    assert largest_distance(env, runner) == pytest.approx(
+        0.7 if head == "bounded_gaussian" else 0.5, abs=0.05
+    )
 
 
 @every_objective
-@pytest.mark.parametrize("spec", [pytest.param(spec, id=name) for name, spec in CHOICES.items()])
+@pytest.mark.parametrize("spec", list(CHOICES.values())[1:], ids=list(CHOICES)[1:])
 def test_the_best_of_the_allowed_choices(spec, objective):
     env = MaskedChoices(spec)
     runner = learn(env, 60, steps=5, **OBJECTIVES[objective])

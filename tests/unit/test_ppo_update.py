@@ -92,9 +92,8 @@ def reference_gae(ppo: PPO, values, next_values) -> torch.Tensor:
 
 def test_update_agrees_with_an_independent_implementation():
     cfg = PPOConfig(
-        num_learning_epochs=1, num_mini_batches=6, schedule="fixed", entropy_coef=2**-5, value_loss_coef=0.7,
-        learning_rate=0.03,
-        max_grad_norm=0.3, clip_param=2**-3, gamma=0.9, lam=0.8,
+        num_learning_epochs=1, num_mini_batches=6, schedule="fixed", learning_rate=0.03, max_grad_norm=0.3,
+        value_loss_coef=0.7, entropy_coef=2**-5, clip_param=2**-3, gamma=0.9, lam=0.8,
     )  # fmt: skip
     ppo = make_ppo(cfg)
     ppo.actor.double(), ppo.critic.double()

@@ -206,3 +206,16 @@ def test_a_broken_rollout_does_not_break_the_policy():
 def test_update_needs_a_judged_rollout():
     with pytest.raises(RuntimeError, match=r"call compute_returns\(\) first"):
         make().update()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"), [("fixed", 1.0), ("adaptive", 1.0), ("linear", 0.5), ("cosine", 0.5)]
+)
+def test_the_limit_follows_the_learning_rate(schedule, share):
+    learner, kls = make(schedule=schedule, num_envs=16, num_steps=8), []
+    for seed in range(8):
+        learner.begin_iteration(0.5)
+        collect(learner, seed)
+        kls.append(learner.update()["update_kl"].item())
+    assert 0.4 * LIMIT * share < sum(kls) / len(kls)
+    assert max(kls) <= 1.001 * LIMIT * share

@@ -80,7 +80,7 @@ class PPOConfig:
             the temperature of choices. Number or schedule, not an adaptive one.
         learning_rate: initial learning rate of Adam. Number, or with `schedule` "fixed" a schedule.
         schedule: of the learning rate: "fixed", "linear" or "cosine" (to zero over the training budget), or
-            "adaptive" (towards `desired_kl`).
+            "adaptive" (towards `desired_kl`). TRPO's limit follows in proportion.
         critic_learning_rate: the critic's own; it follows the same schedule unless that is adaptive. None:
             the actor's.
         adam_eps: epsilon of Adam; 1e-5 as in the original PPO code (rsl_rl: 1e-8).

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from surefoot.algorithms.config import ScheduleConfig
 from surefoot.algorithms.learner import Learner
 from surefoot.algorithms.means import Means
 from surefoot.algorithms.optimizer import Trained
@@ -28,7 +29,8 @@ class TRPO(Learner):
     """One step of the actor per rollout, as long as KL(old || new) allows; regression for the critic.
 
     The arguments are those of `Learner`. `cfg.desired_kl` is the limit. Learning rates, epochs and
-    mini-batches are the critic's.
+    mini-batches are the critic's. A schedule that lowers the learning rate lowers the limit in the same
+    proportion; otherwise the last policy would be as restless as the first.
     """
 
     def _trained(self) -> Sequence[Trained]:
@@ -57,9 +59,16 @@ class TRPO(Learner):
         metrics["gradient_norm"] = torch.maximum(metrics["gradient_norm"], metrics["policy_gradient_norm"])
         return metrics
 
+    def _limit(self) -> float:
+        """The KL allowed now."""
+        rate = self.cfg.learning_rate
+        start = rate.start if isinstance(rate, ScheduleConfig) else rate
+        share = self.learning_rate / torch.full_like(self.learning_rate, start)  # exactly 1 at the start
+        return self.cfg.desired_kl * share.item()
+
     def _policy_step(self, rollout: Batch) -> dict[str, Tensor]:
         """Go along the natural gradient to the border of the trust region, or less far."""
-        cfg = self.cfg
+        cfg, limit = self.cfg, self._limit()
         problem = _Problem(self, rollout)
         parameters = list(self.actor.parameters())
         start = flatten_parameters(parameters)
@@ -68,7 +77,7 @@ class TRPO(Learner):
         gradient = flat_gradient(objective, parameters, retain_graph=True)
         fisher = fisher_vector_product(problem.kl_from_itself(new), parameters, cfg.cg_damping)
         direction = conjugate_gradient(fisher, gradient, cfg.cg_iterations)
-        full_step = step_length(direction, fisher(direction), cfg.desired_kl) * direction
+        full_step = step_length(direction, fisher(direction), limit) * direction
 
         @torch.no_grad()
         def evaluate(candidate: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +90,7 @@ class TRPO(Learner):
             start,
             full_step,
             gradient.dot(full_step),
-            max_kl=cfg.desired_kl,
+            max_kl=limit,
             backtracks=cfg.line_search_steps,
         )
         assign_parameters(parameters, found.parameters)
