@@ -99,19 +99,18 @@ class MaskedChoices(RandomSign):
     """
 
     def __init__(self, actions: ActionSpec, num_envs: int = 64) -> None:
-        assert not isinstance(actions, BoxActions)
-        parts = mask_parts(actions) or (2,) * actions.n
-        self.worth = torch.cat([torch.arange(n) / (n - 1) for n in parts]) / len(parts)
-        last = columns_of(actions, torch.tensor([[n - 1 for n in parts]]))[0] > 0
-        first = columns_of(actions, torch.zeros(1, len(parts), dtype=torch.int64))[0] > 0
-        self.allowed = torch.stack((~last, ~first))
-        best = torch.tensor([[n - 2 for n in parts], [n - 1 for n in parts]])
         if isinstance(actions, MultiBinaryActions):
             self.worth = torch.full((actions.n,), 1.0 / actions.n)
             self.allowed = torch.ones(2, actions.n, dtype=torch.bool)
             self.allowed[0, -1] = False
-            best = self.allowed.long()
-        self.best = best[:, 0] if isinstance(actions, DiscreteActions) else best
+            self.best = self.allowed.long()
+        else:
+            parts = mask_parts(actions)
+            self.worth = torch.cat([torch.arange(n) / (n - 1) for n in parts]) / len(parts)
+            forbidden = torch.tensor([[n - 1 for n in parts], [0 for _ in parts]])
+            self.allowed = ~columns_of(actions, forbidden).bool()
+            best = torch.tensor([[n - 2 for n in parts], [n - 1 for n in parts]])
+            self.best = best[:, 0] if isinstance(actions, DiscreteActions) else best
         self.value = columns_of(actions, self.best) @ self.worth
         super().__init__(num_envs, actions=actions)
 

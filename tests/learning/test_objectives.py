@@ -15,6 +15,8 @@ TARGETS = {
     "learning.space_tasks:PointMultiBinary-v0": -6.5,
     "learning.space_tasks:PointDict-v0": -6.5,
 }
+# TRPO takes a full step on every rollout, and those of CartPole have 256 samples: docs/results/objectives.md.
+SETTINGS = {("CartPole-v1", "trpo"): {"gamma": 0.99, "lam": 0.95}}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -27,7 +29,7 @@ def test_it_is_solved(task, objective, seed, tmp_path):
         seed=seed,
         run_dir=tmp_path / "run",
         console=False,
-        overrides={"objective": objective},
+        overrides={"objective": objective, **SETTINGS.get((task, objective), {})},
     )
     assert surefoot.evaluate(run.run_dir, episodes=100, seed=1000 + seed)["episode_return"] >= TARGETS[task]
 

@@ -36,13 +36,13 @@ every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
 bounded_heads = pytest.mark.parametrize("head", [name for name in HEADS if name.startswith("bounded")])
 
 
-def learn_answers(head: str, objective: str, **task) -> tuple[Identity, OnPolicyRunner]:
+def learn_answers(head: str, objective: str, iterations: int, **task) -> tuple[Identity, OnPolicyRunner]:
     spec, settings = HEADS[head]
     env = Identity(spec, **task)
     # What makes a Beta narrow grows no faster than the network's output, which has a long way to go.
     rate = 3e-2 if head == "bounded_beta" else 1e-2
     options = {"learning_rate": rate, **OBJECTIVES[objective]}
-    return env, learn(env, 60, steps=5, actor=replace(MODEL, **settings), **options)
+    return env, learn(env, iterations, steps=5, actor=replace(MODEL, **settings), **options)
 
 
 def least_probability(env: Identity, runner: OnPolicyRunner) -> float:
@@ -73,20 +73,20 @@ def check_answers(env: Identity, runner: OnPolicyRunner, head: str) -> None:
 @every_objective
 @every_head
 def test_the_answer_that_is_shown(head, objective):
-    env, runner = learn_answers(head, objective)
+    env, runner = learn_answers(head, objective, 40)
     assert len(env.clues) == len(env.right) > 1
     check_answers(env, runner, head)
 
 
 @pytest.mark.parametrize("head", [name for name in HEADS if name != "std_gsde"])
 def test_one_answer_and_nothing_to_see(head):
-    check_answers(*learn_answers(head, "kl_penalty", shown=False), head)
+    check_answers(*learn_answers(head, "kl_penalty", 25, shown=False), head)
 
 
 @bounded_heads
 def test_an_answer_on_the_bounds_of_the_actions(head):
     """A squashed Gaussian gets there only in the limit."""
-    env, runner = learn_answers(head, "kl_penalty", reach=1.0)
+    env, runner = learn_answers(head, "kl_penalty", 40, reach=1.0)
     assert largest_distance(env, runner) < 0.05
     assert min(values(runner, env.clues)) > 0.97
 
@@ -106,7 +106,7 @@ def test_where_the_answers_are_is_told_by_the_spec(head):
 @pytest.mark.parametrize("spec", list(CHOICES.values())[1:], ids=list(CHOICES)[1:])
 def test_the_best_of_the_allowed_choices(spec, objective):
     env = MaskedChoices(spec)
-    runner = learn(env, 60, steps=5, **OBJECTIVES[objective])
+    runner = learn(env, 35, steps=5, **OBJECTIVES[objective])
     learned = policy(runner, [[-1.0], [1.0]], action_mask=env.allowed)
     assert torch.equal(learned.mode, env.best)
     assert learned.log_prob(env.best).exp().min() > 0.9

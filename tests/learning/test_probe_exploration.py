@@ -28,17 +28,17 @@ class Recorded(RewardedAction):
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 def test_a_std_of_the_state_is_small_only_where_precision_pays(objective):
     actor = replace(MODEL, std_type="state")
-    runner = learn(PrecisionPays(64), 60, steps=5, actor=actor, entropy_coef=0.01, **objective)
+    runner = learn(PrecisionPays(64), 50, steps=5, actor=actor, entropy_coef=0.01, **objective)
     free, precise = policy(runner, [[-1.0], [1.0]]).std.flatten().tolist()
     assert precise < 0.05
     assert free > 0.25  # it began at 0.5
     assert free > 10 * precise
-    assert policy(runner, [[1.0]]).mean.item() == pytest.approx(0.0, abs=0.05)
+    assert policy(runner, [[1.0]]).mean.item() == pytest.approx(0.0, abs=0.1)
     assert values(runner, [[-1.0], [1.0]]) == pytest.approx([0.0, 1.0], abs=0.05)
 
 
 def test_a_std_that_is_shared_is_the_same_everywhere():
-    runner = learn(PrecisionPays(64), 60, steps=5, entropy_coef=0.01)
+    runner = learn(PrecisionPays(64), 50, steps=5, entropy_coef=0.01)
     free, precise = policy(runner, [[-1.0], [1.0]]).std.flatten().tolist()
     assert free == precise < 0.05
 

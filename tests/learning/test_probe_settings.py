@@ -50,7 +50,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 def test_a_choice_that_pays_later_is_learned_with_its_values(settings):
-    runner = learn(DelayedReward(32), 40, steps=10, **settings)
+    runner = learn(DelayedReward(32), 25, steps=10, **settings)
     sign = torch.tensor([-1.0, 1.0]).repeat(3)
     time = torch.tensor([0, 0, 1, 1, 2, 2])
     right_so_far = (time > 0).float()
@@ -70,14 +70,14 @@ def value_of_n_steps(n: int, horizon: int = 10, gamma: float = 0.9) -> float:
 @pytest.mark.parametrize(("n", "value"), [(1, 5.2632), (3, 5.0194), (5, 4.7704), (10, 4.1381)])
 def test_where_time_is_hidden_the_learned_value_tells_how_many_steps_were_counted(n, value):
     assert value_of_n_steps(n) == pytest.approx(value, abs=1e-4)
-    assert values(learn(TimelessReward(horizon=10), 60, n_step=n), NOTHING) == pytest.approx(
+    assert values(learn(TimelessReward(horizon=10), 35, n_step=n), NOTHING) == pytest.approx(
         [value], abs=0.06
     )
 
 
 @pytest.mark.parametrize(("lam", "n"), [(0.0, 1), (1.0, 10)])
 def test_lambda_0_is_one_step_and_lambda_1_is_monte_carlo(lam, n):
-    learned = values(learn(TimelessReward(horizon=10), 60, lam=lam), NOTHING)
+    learned = values(learn(TimelessReward(horizon=10), 35, lam=lam), NOTHING)
     assert learned == pytest.approx([value_of_n_steps(n)], abs=0.06)
 
 
@@ -86,12 +86,12 @@ def test_recomputed_advantages_carry_values_further_in_as_many_updates():
 
     def first_values(recompute: bool) -> Tensor:
         settings = {"lam": 0.0, "schedule": "fixed", "num_learning_epochs": 20}
-        runner = learn(LateReward(horizon=8), 5, recompute_advantages=recompute, **settings)
-        return torch.tensor(values(runner, torch.eye(9)[:3]))
+        runner = learn(LateReward(horizon=8), 4, recompute_advantages=recompute, **settings)
+        return torch.tensor(values(runner, torch.eye(9)[:4]))
 
-    right = 0.9 ** torch.tensor([7.0, 6.0, 5.0])
-    assert (first_values(True) - right).abs().max() < 0.15
-    assert (first_values(False) - right).abs().min() > 0.3
+    right = 0.9 ** torch.tensor([7.0, 6.0, 5.0, 4.0])
+    assert (first_values(True) - right).abs().mean() < 0.2
+    assert (first_values(False) - right).abs().mean() > 0.4
 
 
 def test_the_critic_and_the_actor_learn_at_their_own_rates():
@@ -107,7 +107,7 @@ def test_the_critic_and_the_actor_learn_at_their_own_rates():
 @pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES.keys())
 def test_values_are_in_units_of_the_scaled_reward(objective):
     """Running returns 0, 0, 0, 1: their standard deviation is sqrt(3) / 4."""
-    runner = learn(LateReward(horizon=4), 60, scale_rewards=True, **objective)
+    runner = learn(LateReward(horizon=4), 50, scale_rewards=True, **objective)
     assert runner.alg.reward_scaler is not None
     scale = runner.alg.reward_scaler.scale.item()
     assert scale == pytest.approx(3**0.5 / 4, abs=1e-4)
@@ -117,7 +117,7 @@ def test_values_are_in_units_of_the_scaled_reward(objective):
 
 @pytest.mark.parametrize("scale_rewards", [False, True])
 def test_values_are_those_of_clipped_rewards_and_scaling_comes_first(scale_rewards):
-    runner = learn(LateReward(horizon=4), 60, scale_rewards=scale_rewards, clip_rewards=1.5)
+    runner = learn(LateReward(horizon=4), 50, scale_rewards=scale_rewards, clip_rewards=1.5)
     largest = 1.5 if scale_rewards else 1.0  # 1 / 0.433 = 2.31 before it is clipped
     right = [largest * gamma for gamma in (0.729, 0.81, 0.9, 1.0)]
     assert values(runner, torch.eye(5)[:4]) == pytest.approx(right, abs=0.05)
@@ -138,5 +138,5 @@ def test_the_entropy_bonus_has_a_known_balance_and_a_schedule_ends_it(coef, prob
     if not isinstance(coef, ScheduleConfig):
         p = torch.tensor(probability)
         assert (coef * (p * (1 - p)).sqrt() * p.logit()).item() == pytest.approx(1.0, abs=2e-3)
-    runner = learn(RewardedAction(64, actions=TWO_CHOICES), 60, steps=5, entropy_coef=coef)
+    runner = learn(RewardedAction(64, actions=TWO_CHOICES), 50, steps=5, entropy_coef=coef)
     assert policy(runner, NOTHING).probs[0, 1].item() == pytest.approx(probability, abs=0.02)
