@@ -78,7 +78,7 @@ def later_kl(**settings) -> Tensor:
     return kl_of_updates(make_runner(Identity(BoxActions(2)), steps=5, **settings), 60)[30:]
 
 
-@pytest.mark.parametrize(("target", "rate"), zip(TARGETS, (3e-3, 5e-3), strict=True))
+@pytest.mark.parametrize(("target", "rate"), [(0.005, 3e-3), (0.02, 5e-3)])
 def test_the_adaptive_penalty_holds_the_kl_near_its_target_where_fixed_prices_do_not(target, rate):
     settings = {"objective": "kl_penalty", "learning_rate": rate}
     held = later_kl(**settings, desired_kl=target, kl_coef=10.0)

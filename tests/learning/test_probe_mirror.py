@@ -20,17 +20,7 @@ def learn_one_side(actions: BoxActions | DiscreteActions, objective: str, mirror
     return learn(env, 40, steps=5, actor=ACTOR, mirror_symmetry=mirror, **OBJECTIVES[objective])
 
 
-@pytest.mark.parametrize(
-    "objective",
-    [
-        "clip",
-        "kl_penalty",
-        pytest.param(
-            "trpo",
-            marks=pytest.mark.xfail(reason="the trust region leaves out mirrored samples", strict=True),
-        ),
-    ],
-)
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_mirror_teaches_real_valued_actions(objective):
     runner = learn_one_side(BoxActions(1), objective, mirror=True)
     assert policy(runner, BOTH_SIDES).mode.flatten().tolist() == pytest.approx([-0.5, 0.5], abs=0.05)

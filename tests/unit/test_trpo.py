@@ -88,11 +88,11 @@ def test_case_B14_a_step_that_gains_nothing_is_not_taken(monkeypatch):
 def test_the_line_search_halves_until_the_true_kl_fits(monkeypatch):
     learner, kl, seen = make(line_search_steps=3), trpo._Problem.kl, []
 
-    def three_times_too_far(problem, new):
-        seen.append(None)
-        return kl(problem, new) * (1.0 if len(seen) > 2 else 100.0)
+    def twice_too_far(problem, new):
+        seen.append(None)  # the first time is for the Fisher matrix, then come the candidates
+        return kl(problem, new) * (100.0 if len(seen) in (2, 3) else 1.0)
 
-    monkeypatch.setattr(trpo._Problem, "kl", three_times_too_far)
+    monkeypatch.setattr(trpo._Problem, "kl", twice_too_far)
     collect(learner)
     assert learner.update()["step_fraction"] == 0.25
 
@@ -121,7 +121,6 @@ def test_mirrored_samples_leave_a_symmetric_policy_no_gradient_to_either_side():
         problem = trpo._Problem(learner, learner.rollout)
         new = learner.actor(problem.batch.observations)
         gradients.append(torch.autograd.grad(problem.objective(new), (output.weight, output.bias)))
-        assert len(problem.originals(new).entropy()) == len(learner.rollout)
         assert problem.kl(new).abs() < 1e-6
     (weight, bias), (mirrored_weight, mirrored_bias) = gradients
     lopsided = torch.tensor([[False, True, True, True], [True, False, False, False]])

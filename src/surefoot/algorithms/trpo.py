@@ -75,7 +75,7 @@ class TRPO(Learner):
         new = self.actor(problem.batch.observations)
         objective = problem.objective(new)
         gradient = flat_gradient(objective, parameters, retain_graph=True)
-        fisher = fisher_vector_product(problem.kl_from_itself(new), parameters, cfg.cg_damping)
+        fisher = fisher_vector_product(problem.kl(new), parameters, cfg.cg_damping)
         direction = conjugate_gradient(fisher, gradient, cfg.cg_iterations)
         full_step = step_length(direction, fisher(direction), limit) * direction
 
@@ -97,7 +97,7 @@ class TRPO(Learner):
         self.actor.head.constrain()
         return {
             "surrogate_loss": -(objective.detach() + found.improvement),
-            "entropy": problem.originals(new).entropy().mean().detach(),
+            "entropy": new.entropy().mean().detach(),
             "kl": found.kl,
             "update_kl": found.kl,
             "policy_gradient_norm": gradient.norm(),
@@ -109,30 +109,18 @@ class _Problem:
     """What a step of the policy is to improve, and what it costs, over a whole rollout."""
 
     def __init__(self, learner: TRPO, rollout: Batch) -> None:
-        self.rebuild = learner.actor.head.rebuild
         self.entropy_coef = learner.entropy_coef
-        self.old = self.rebuild(*rollout.params)
-        self.size = len(rollout)
         self.batch = rollout if learner.symmetry is None else learner.symmetry.augment(rollout)
+        # Asked again, not taken from the rollout: mirrored observations were never acted on, yet moving the
+        # policy there has its price, too.
+        with torch.no_grad():
+            self.old = learner.actor(self.batch.observations)
 
     def objective(self, new: Distribution) -> Tensor:
         """E[r A] + entropy_coef * E[H]."""
         ratio = probability_ratio(new.log_prob(self.batch.actions), self.batch.log_probs)
-        return (ratio * self.batch.advantages).mean() + self.entropy_coef * self.originals(
-            new
-        ).entropy().mean()
+        return (ratio * self.batch.advantages).mean() + self.entropy_coef * new.entropy().mean()
 
     def kl(self, new: Distribution) -> Tensor:
-        """E[KL(old || new)]."""
-        return self.old.kl(self.originals(new)).mean()
-
-    def kl_from_itself(self, new: Distribution) -> Tensor:
-        """0, and its Hessian is the Fisher matrix."""
-        same = self.originals(new)
-        return self.rebuild(*(param.detach() for param in same.params)).kl(same).mean()
-
-    def originals(self, distribution: Distribution) -> Distribution:
-        """Without those of mirrored samples, which nobody acted from."""
-        if len(self.batch) == self.size:
-            return distribution
-        return self.rebuild(*(param[: self.size] for param in distribution.params))
+        """E[KL(old || new)]. Where both are the same it is 0, and its Hessian the Fisher matrix."""
+        return self.old.kl(new).mean()
