@@ -218,3 +218,12 @@ def test_the_limit_follows_the_learning_rate(schedule, share):
         kls.append(learner.update()["update_kl"].item())
     assert 0.4 * LIMIT * share < sum(kls) / len(kls)
     assert max(kls) <= 1.001 * LIMIT * share
+
+
+def test_settings_without_effect_are_named():
+    said = make(dual_clip=3.0, kl_stop=0.1).remarks()
+    assert [text for text in said if "no effect" in text] == [
+        "dual_clip has no effect with objective trpo",
+        "kl_stop has no effect with objective trpo",
+    ]
+    assert not any("no effect" in text for text in make().remarks())

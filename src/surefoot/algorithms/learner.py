@@ -19,6 +19,10 @@ from surefoot.models import Actor, Critic
 from surefoot.storage import Batch, RolloutStorage, mini_batches
 
 
+_WITHOUT_EFFECT = {"kl_penalty": ("dual_clip",), "trpo": ("dual_clip", "kl_stop")}
+"""Objective -> settings, none by default, that it has no use for."""
+
+
 class Learner(ActorCritic):
     """Improves the actor in its own way and the critic by regression on the returns.
 
@@ -83,7 +87,7 @@ class Learner(ActorCritic):
         return [Trained(self.actor, self.learning_rate), Trained(self.critic, critic_rate)]
 
     def remarks(self) -> list[str]:
-        """What the user should know before it starts: which numbers are normalized, and how."""
+        """What the user should know before it starts: how numbers are normalized, what has no effect."""
         cfg = self.cfg
         parts = {
             "actor observations": _normalization(self.actor),
@@ -92,7 +96,11 @@ class Learner(ActorCritic):
             "advantages": "per mini-batch" if cfg.normalize_advantage_per_mini_batch else "per rollout",
             "rewards": "scaled" if cfg.scale_rewards else "as they are",
         }
-        return ["Normalization: " + ", ".join(f"{name} {setting}" for name, setting in parts.items())]
+        remarks = ["Normalization: " + ", ".join(f"{name} {setting}" for name, setting in parts.items())]
+        for name in _WITHOUT_EFFECT.get(cfg.objective, ()):
+            if getattr(cfg, name) is not None:
+                remarks.append(f"{name} has no effect with objective {cfg.objective}")
+        return remarks
 
     def begin_iteration(self, progress: float) -> None:
         """Set what has to stay the same from the first action to the end of the update.
