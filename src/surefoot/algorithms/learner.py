@@ -18,7 +18,6 @@ from surefoot.functional import explained_variance, normalize_advantages, value_
 from surefoot.models import Actor, Critic
 from surefoot.storage import Batch, RolloutStorage, mini_batches
 
-
 _WITHOUT_EFFECT = {"kl_penalty": ("dual_clip",), "trpo": ("dual_clip", "kl_stop")}
 """Objective -> settings, none by default, that it has no use for."""
 
