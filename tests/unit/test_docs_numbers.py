@@ -265,3 +265,25 @@ def test_no_number_in_the_text_comes_from_nowhere(page):
     prose = re.sub(r"\]\([^)]*\)", "", prose)
     for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", prose):
         assert number in GIVEN or any(agrees(value, number) for value in known), f"{page}: {number}"
+
+
+def test_case_A14_the_page_on_time_limits_has_both_outcomes_of_one_example():
+    """Case A2's data; `gae` computes what the table says."""
+    rewards, values = torch.tensor([[1.0], [0.0], [2.0], [1.0]]), torch.tensor([[0.5], [0.4], [0.3], [0.2]])
+    ends, nothing = torch.tensor([[False], [True], [False], [False]]), torch.zeros(4, 1, dtype=torch.bool)
+    outcomes = {
+        "a time limit, V(s_final) = 1.0": (nothing, ends),
+        "a termination": (ends, nothing),
+        "no boundary at all (a leak: wrong)": (nothing, nothing),
+    }
+    text = text_of("time-limits.md")
+    for label, (terminated, truncated) in outcomes.items():
+        advantages, _ = gae(
+            rewards, values, torch.tensor([0.6]), terminated, truncated,
+            gamma=0.9, lam=0.8, final_values=torch.ones(4, 1),
+        )  # fmt: skip
+        numbers = re.search(rf"\| {re.escape(label)} \| (.*?) \|", text)
+        assert numbers, label
+        assert [float(number) for number in numbers[1].split(", ")] == pytest.approx(
+            advantages.flatten().tolist(), abs=5e-7
+        )
