@@ -128,10 +128,10 @@ def learner_for(
     """A fresh learner, always with the same weights and random numbers."""
     torch.manual_seed(0)
     cfg = cfg or PPOConfig()
-    widths = {"policy": WIDTH} | ({ACTION_MASK: num_actions(policy.actions)} if policy.masked else {})
+    shapes = {"policy": (WIDTH,)} | ({ACTION_MASK: (num_actions(policy.actions),)} if policy.masked else {})
     return make_learner(
-        build_actor(widths, ("policy",), policy.actions, policy.model(base)),
-        build_critic(widths, ("policy",), base, cfg.normalize_values),
+        build_actor(shapes, ("policy",), policy.actions, policy.model(base)),
+        build_critic(shapes, ("policy",), base, cfg.normalize_values),
         RolloutStorage(num_steps, num_envs, "cpu"),
         cfg,
         symmetry=symmetry,

@@ -1,7 +1,7 @@
 """Shapes and small types shared by the environment side and the learning side.
 
 Axes, everywhere in Surefoot: `T` steps of a rollout, `N` environments, `B` rows of a flat batch, `D` features
-of an observation, `A` action dimensions.
+of an observation, `A` action dimensions; `C` channels, `H` rows and `W` columns of an image.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 Observations: TypeAlias = Mapping[str, Tensor]
-"""Observation groups by name, each `[N, D]`. The environment names the groups; models choose among them."""
+"""Observation groups by name. The environment names the groups; models choose among them.
+
+A group is a batch of vectors, `[N, D]`, or of images, `[N, C, H, W]`: cameras, depth maps, height scans. Images
+are float, or uint8 from 0 to 255: a rollout keeps them as they came, and models divide bytes by 255.
+"""
 
 ACTION_MASK = "action_mask"
 """The observation group, bool, that says which choices are allowed now; only for discrete actions.

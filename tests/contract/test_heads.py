@@ -92,11 +92,11 @@ def test_sampling_carries_no_gradient_and_follows_the_generator(policy):
 
 def test_a_fresh_policy_is_nearly_indifferent(policy):
     torch.manual_seed(0)
-    widths = {"policy": WIDTH} | ({ACTION_MASK: 9} if policy.masked else {})
-    actor = build_actor(widths, ("policy",), policy.actions, policy.model(ModelConfig()))
+    shapes = {"policy": (WIDTH,)} | ({ACTION_MASK: (9,)} if policy.masked else {})
+    actor = build_actor(shapes, ("policy",), policy.actions, policy.model(ModelConfig()))
     obs = torch.randn(100, WIDTH)
     head = actor.head
-    unmasked = head(actor.latent({"policy": obs}))
+    unmasked = head(actor.latent({"policy": obs})[0])
     if policy.name in CHOICES:
         indifferent = head.rebuild(*(torch.zeros_like(param) for param in unmasked.params))
         assert unmasked.kl(indifferent).max() < 1e-3

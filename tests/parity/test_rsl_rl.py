@@ -36,8 +36,8 @@ def make_surefoot(**settings) -> PPO:
     torch.manual_seed(0)
     model = ModelConfig(hidden_dims=(16, 8), init_std=0.7)
     return PPO(
-        build_actor({"policy": WIDTH}, ("policy",), BoxActions(ACTIONS), model),
-        build_critic({"policy": WIDTH}, ("policy",), model),
+        build_actor({"policy": (WIDTH,)}, ("policy",), BoxActions(ACTIONS), model),
+        build_critic({"policy": (WIDTH,)}, ("policy",), model),
         RolloutStorage(STEPS, ENVS, "cpu"),
         PPOConfig(**SETTINGS, adam_eps=1e-8, **settings),
     )

@@ -16,8 +16,8 @@ def make(num_steps: int = 2, notify=lambda text: None) -> ActorCritic:
     """One environment; the critic is V(o) = o."""
     cfg = ModelConfig(hidden_dims=())
     alg = ActorCritic(
-        build_actor({"policy": 1}, ("policy",), BoxActions(1), cfg),
-        build_critic({"policy": 1}, ("policy",), cfg),
+        build_actor({"policy": (1,)}, ("policy",), BoxActions(1), cfg),
+        build_critic({"policy": (1,)}, ("policy",), cfg),
         RolloutStorage(num_steps, 1, "cpu"),
         PPOConfig(gamma=GAMMA, lam=LAM),
         generator=torch.Generator().manual_seed(0),

@@ -227,7 +227,7 @@ def test_runner_settings_survive_a_file():
         ("algorithm.max_grad_norm", ".nan"), ("algorithm.entropy_coef", ".nan"),
         ("algorithm.kl_adaptation_factor", "1"), ("algorithm.learning_rate_range", "[1e-2, 1e-5]"),
         ("num_steps_per_env", "0"), ("save_interval", "0"), ("seed", "-1"),
-        ("obs_groups", "{actor: [policy]}"),
+        ("obs_groups", "{actor: [policy], acto: [policy]}"),
     ],
 )  # fmt: skip
 def test_training_settings_out_of_range_are_refused_by_name(path, value):

@@ -122,7 +122,7 @@ def test_patience_fits_the_time_limit_and_the_number_of_episodes(limit, episodes
 
 
 def test_case_D3_evaluation_does_not_change_the_statistics():
-    actor = build_actor({"policy": 1}, ("policy",), BoxActions(1), ModelConfig(obs_normalization=True))
+    actor = build_actor({"policy": (1,)}, ("policy",), BoxActions(1), ModelConfig(obs_normalization=True))
     actor.encoder.absorb({"policy": 5 + torch.randn(20, 1)})
     before = {name: value.clone() for name, value in actor.state_dict().items()}
     evaluate_policy(ConstantReward(2, horizon=50), Policy(actor), episodes=4)  # 100 steps

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from surefoot.config import require
+from surefoot.extensions import RNDConfig
 
 Kind = Literal["linear", "cosine", "adaptive"]
 RateSchedule = Literal["fixed", "linear", "cosine", "adaptive"]
@@ -94,6 +95,9 @@ class PPOConfig:
         clip_rewards: then clip them to plus and minus this.
         mirror_symmetry: add the mirror image of every sample; needs an environment that offers
             `mirror_observations` and `mirror_actions`.
+        mirror_loss_coef: weight of the loss for being unlike the mirror image; it needs the same.
+        share_cnn_encoders: actor and critic see images through the same convolutions.
+        rnd: curiosity by random network distillation, for the observation set "rnd_state"; None for none.
     """
 
     objective: str = "clip"
@@ -129,6 +133,9 @@ class PPOConfig:
     scale_rewards: bool = False
     clip_rewards: float | None = None
     mirror_symmetry: bool = False
+    mirror_loss_coef: float = 0.0
+    share_cnn_encoders: bool = False
+    rnd: RNDConfig | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range; NaN is out of every range."""
@@ -145,7 +152,7 @@ class PPOConfig:
             require(self, field, _is_positive(start), "a positive number, at least at the start")
         for field in ("gamma", "lam"):
             require(self, field, 0 <= getattr(self, field) <= 1, "a number from 0 to 1")
-        for field in ("value_loss_coef", "cg_damping"):
+        for field in ("value_loss_coef", "cg_damping", "mirror_loss_coef"):
             require(self, field, 0 <= getattr(self, field) < math.inf, "a number of at least 0")
         bonus = self.entropy_coef
         valid = isinstance(bonus, ScheduleConfig) or 0 <= bonus < math.inf
@@ -153,6 +160,10 @@ class PPOConfig:
         require(
             self, "dual_clip", self.dual_clip is None or 1 < self.dual_clip < math.inf, "above 1, or none"
         )
+        if self.objective == "trpo":
+            # The critic's regression would move the policy, outside of any trust region.
+            require(self, "share_cnn_encoders", not self.share_cnn_encoders, "false with objective trpo")
+            require(self, "mirror_loss_coef", self.mirror_loss_coef == 0, "0 with objective trpo")
         require(self, "n_step", self.n_step is None or self.n_step >= 1, "at least 1, or none")
         require(self, "kl_adaptation_factor", self.kl_adaptation_factor > 1, "a number above 1")
         self._check_schedules()

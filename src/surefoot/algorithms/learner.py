@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
 from surefoot.algorithms.actor_critic import ActorCritic
 from surefoot.algorithms.config import PPOConfig
 from surefoot.algorithms.optimizer import ClippedAdam, Trained
 from surefoot.algorithms.schedules import actor_rate, critic_rate, make_scheduled
-from surefoot.extensions import SymmetryAugmentation
+from surefoot.algorithms.valuation import after_rollout
+from surefoot.extensions import RandomNetworkDistillation, SymmetryAugmentation
 from surefoot.functional import explained_variance, normalize_advantages, value_loss
 from surefoot.models import Actor, Critic
-from surefoot.storage import Batch, RolloutStorage, mini_batches
+from surefoot.storage import Batch, Memories, RolloutStorage, environment_batches, mini_batches
+from surefoot.types import Observations
 
 _WITHOUT_EFFECT = {"kl_penalty": ("dual_clip",), "trpo": ("dual_clip", "kl_stop")}
 """Objective -> settings, none by default, that it has no use for."""
@@ -30,7 +33,8 @@ class Learner(ActorCritic):
         critic: value function.
         storage: rollout to fill.
         cfg: settings.
-        symmetry: adds mirrored samples; None for none.
+        symmetry: knows the mirror image of a sample; None where nothing is mirrored.
+        curiosity: rewards for what is new, on top of the task's; None for none.
         generator: source of randomness; None for torch's global one.
         notify: called with a sentence the user should read once.
 
@@ -46,11 +50,13 @@ class Learner(ActorCritic):
         cfg: PPOConfig,
         *,
         symmetry: SymmetryAugmentation | None = None,
+        curiosity: RandomNetworkDistillation | None = None,
         generator: Generator | None = None,
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
-        super().__init__(actor, critic, storage, cfg, generator=generator, notify=notify)
+        super().__init__(actor, critic, storage, cfg, curiosity=curiosity, generator=generator, notify=notify)
         self.symmetry = symmetry
+        self._mirrored_memories = self._empty_memories()
         device = storage.device
         self.scheduled = {
             "learning_rate": make_scheduled(actor_rate(cfg), cfg, device),
@@ -111,6 +117,26 @@ class Learner(ActorCritic):
         self._exploration.begin_update(progress)
         self.actor.head.exploration.copy_(self._exploration.value)
 
+    def compute_returns(self, obs: Observations) -> None:
+        """Judge the finished rollout: values, advantages and returns of every step.
+
+        Args:
+            obs: the observations after the last step.
+        """
+        super().compute_returns(obs)
+        if self.symmetry is not None and self.trajectories is not None and self.rollout is not None:
+            self.trajectories = replace(self.trajectories, mirrored=self._mirrored_memories)
+            self.rollout = replace(self.rollout, history=self.trajectories.history())
+            self._mirrored_memories = self._live_through_mirrored(self.symmetry)
+
+    @torch.no_grad()
+    def _live_through_mirrored(self, symmetry: SymmetryAugmentation) -> Memories:
+        """What actor and critic would remember by now, had they seen the mirror image of the rollout."""
+        obs = symmetry.mirror_observations(self.storage.flat_observations())
+        begin = self._mirrored_memories
+        pairs = ((self.actor, begin.actor), (self.critic, begin.critic))
+        return Memories(*(after_rollout(model, obs, memory, self.storage.ended) for model, memory in pairs))
+
     def update(self) -> dict[str, Tensor]:
         """Improve actor and critic on the rollout that `compute_returns` judged, then forget it.
 
@@ -126,6 +152,7 @@ class Learner(ActorCritic):
         metrics["explained_variance"] = explained_variance(rollout.values, rollout.returns)
         metrics["learning_rate"] = self.learning_rate.clone()
         metrics |= self.actor.head.metrics(self.actor.head.rebuild(*rollout.params))
+        metrics |= self._learn_what_is_new()
         self._absorb(rollout)
         self.storage.clear()
         return metrics
@@ -140,8 +167,15 @@ class Learner(ActorCritic):
         for epoch in range(cfg.num_learning_epochs):
             if epoch > 0 and cfg.recompute_advantages:
                 rollout = self._with_normalized_advantages(self.judge_again(rollout))
-            for batch in mini_batches(rollout, cfg.num_mini_batches, 1, self.generator):
+            for batch in self._epoch(rollout):
                 yield self._normalized(batch) if cfg.normalize_advantage_per_mini_batch else batch
+
+    def _epoch(self, rollout: Batch) -> Iterator[Batch]:
+        """One pass over the rollout."""
+        number = self.cfg.num_mini_batches
+        if self.trajectories is None:
+            return mini_batches(rollout, number, 1, self.generator)
+        return environment_batches(rollout, self.trajectories, number, 1, self.generator)
 
     def _with_normalized_advantages(self, rollout: Batch) -> Batch:
         return rollout if self.cfg.normalize_advantage_per_mini_batch else self._normalized(rollout)
@@ -162,6 +196,14 @@ class Learner(ActorCritic):
         self.critic.encoder.absorb(rollout.observations)
         self.critic.head.absorb(rollout.returns)
 
+    def _learn_what_is_new(self) -> dict[str, Tensor]:
+        """Train curiosity on the rollout, so that what was seen is less new next time."""
+        if self.curiosity is None:
+            return {}
+        metrics = self.curiosity.metrics()
+        epochs, number = self.cfg.num_learning_epochs, self.cfg.num_mini_batches
+        return metrics | self.curiosity.learn(self._arrivals(), epochs, number, self.generator)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and plain values."""
         state = {
@@ -172,6 +214,8 @@ class Learner(ActorCritic):
         }
         if self.reward_scaler is not None:
             state["reward_scaler"] = self.reward_scaler.state_dict()
+        if self.curiosity is not None:
+            state["curiosity"] = self.curiosity.training_state()
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -184,6 +228,8 @@ class Learner(ActorCritic):
                 self.scheduled[name].value.copy_(value)
         if self.reward_scaler is not None and "reward_scaler" in state:
             self.reward_scaler.load_state_dict(state["reward_scaler"])
+        if self.curiosity is not None and "curiosity" in state:
+            self.curiosity.load_training_state(state["curiosity"])
 
 
 def _normalization(model: Actor | Critic) -> str:

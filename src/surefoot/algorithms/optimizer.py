@@ -26,7 +26,7 @@ class ClippedAdam:
     actor.
 
     Args:
-        trained: what to train, and how fast.
+        trained: what to train, and how fast. Parameters that two modules share belong to the first.
         eps: Adam's epsilon.
         max_grad_norm: bound of each module's gradient norm.
         clip_jointly: bound the norm over all modules together instead.
@@ -38,7 +38,11 @@ class ClippedAdam:
         self.rates = [each.learning_rate for each in trained]
         self.max_grad_norm = max_grad_norm
         self.eps = eps
-        groups = [{"params": list(each.module.parameters()), "lr": each.learning_rate} for each in trained]
+        groups, taken = [], set()
+        for each in trained:
+            own = [parameter for parameter in each.module.parameters() if parameter not in taken]
+            taken.update(own)
+            groups.append({"params": own, "lr": each.learning_rate})
         self.adam = torch.optim.Adam(groups, eps=eps, fused=True)
         by_module = [group["params"] for group in groups]
         self._clipped_together = [list(chain(*by_module))] if clip_jointly else by_module

@@ -11,6 +11,7 @@ from surefoot.algorithms.config import PPOConfig
 from surefoot.algorithms.learner import Learner
 from surefoot.algorithms.means import Means
 from surefoot.algorithms.surrogates import make_surrogate
+from surefoot.distributions import Distribution
 from surefoot.functional import clip_fraction, probability_ratio
 from surefoot.models import Actor, Critic
 from surefoot.storage import Batch, RolloutStorage
@@ -64,14 +65,15 @@ class PPO(Learner):
         """
         cfg, size = self.cfg, len(batch)
         old = self.actor.head.rebuild(*batch.params)
-        if self.symmetry is not None:
+        original_batch = batch
+        if self.symmetry is not None and self.symmetry.augments:
             batch = self.symmetry.augment(batch)
 
-        new = self.actor(batch.observations)
-        values = self.critic(batch.observations)
+        new = self.actor(batch.observations, batch.actor_past)
+        values = self.critic(batch.observations, batch.critic_past)
         ratio = probability_ratio(new.log_prob(batch.actions), batch.log_probs)
         # Mirrored samples have no distribution they were drawn from: KL and entropy look at the originals.
-        original = new if self.symmetry is None else self.actor.head.rebuild(*(p[:size] for p in new.params))
+        original = new if len(batch) == size else self._rows(new, slice(size))
         with torch.set_grad_enabled(self.surrogate.uses_kl):
             kl = old.kl(original).mean()
         if may_stop and cfg.kl_stop is not None and bool(kl > cfg.kl_stop):
@@ -79,26 +81,46 @@ class PPO(Learner):
         # Before the losses: their graphs hold the numbers that move here.
         for number in self.scheduled.values():
             number.observe_kl(kl.detach())
-        entropy = original.entropy().mean()
 
-        surrogate = self.surrogate.loss(ratio, batch.advantages, kl)
-        critic_loss = self._critic_loss(values, batch)
-        loss = surrogate + cfg.value_loss_coef * critic_loss - self.entropy_coef * entropy
-        gradient_norm = self.optimizer.step(loss)
+        losses = {
+            "surrogate_loss": self.surrogate.loss(ratio, batch.advantages, kl),
+            "value_loss": self._critic_loss(values, batch),
+            "entropy": original.entropy().mean(),
+        }
+        weights = {"surrogate_loss": 1.0, "value_loss": cfg.value_loss_coef, "entropy": -self.entropy_coef}
+        if self.symmetry is not None:
+            mirrored = self._rows(new, slice(size, None)) if len(batch) > size else None
+            losses["mirror_loss"] = self._mirror_loss(original_batch, original, mirrored)
+            weights["mirror_loss"] = cfg.mirror_loss_coef
+        total = torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
+        gradient_norm = self.optimizer.step(total)
         self.actor.head.constrain()
         return {
-            "surrogate_loss": surrogate.detach(),
-            "value_loss": critic_loss.detach(),
-            "entropy": entropy.detach(),
+            **{name: loss.detach() for name, loss in losses.items()},
             "kl": kl.detach(),
             "clip_fraction": clip_fraction(ratio[:size].detach(), self.clip_param),
             "gradient_norm": gradient_norm,
         }
 
+    def _rows(self, distribution: Distribution, rows: slice) -> Distribution:
+        return self.actor.head.rebuild(*(param[rows] for param in distribution.params))
+
+    def _mirror_loss(self, batch: Batch, original: Distribution, mirrored: Distribution | None) -> Tensor:
+        """How far the policy is from symmetric; without gradient where it has no weight."""
+        assert self.symmetry is not None
+        with torch.set_grad_enabled(self.cfg.mirror_loss_coef > 0):
+            if mirrored is not None:
+                return self.symmetry.loss(original, mirrored, batch.actions)
+            image = self.symmetry.mirror_image(batch)
+            return self.symmetry.loss(
+                original, self.actor(image.observations, image.actor_past), batch.actions
+            )
+
     @torch.no_grad()
     def _kl_of_update(self, rollout: Batch) -> Tensor:
         """KL from the policy that acted to the policy as it is now, over the whole rollout."""
-        return self.actor.head.rebuild(*rollout.params).kl(self.actor(rollout.observations)).mean()
+        new = self.actor(rollout.observations, rollout.actor_past)
+        return self.actor.head.rebuild(*rollout.params).kl(new).mean()
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that training changes, as tensors and plain values."""

@@ -22,6 +22,7 @@ from surefoot.functional import (
     probability_ratio,
     step_length,
 )
+from surefoot.modules import differentiable_twice
 from surefoot.storage import Batch
 
 
@@ -52,7 +53,7 @@ class TRPO(Learner):
         for batch in self._batches(rollout):
             if self.symmetry is not None:
                 batch = self.symmetry.augment(batch)
-            loss = self._critic_loss(self.critic(batch.observations), batch)
+            loss = self._critic_loss(self.critic(batch.observations, batch.critic_past), batch)
             gradient_norm = self.optimizer.step(self.cfg.value_loss_coef * loss)
             means.add({"value_loss": loss.detach(), "gradient_norm": gradient_norm})
         metrics = policy_metrics | means.result()
@@ -72,7 +73,7 @@ class TRPO(Learner):
         problem = _Problem(self, rollout)
         parameters = list(self.actor.parameters())
         start = flatten_parameters(parameters)
-        new = self.actor(problem.batch.observations)
+        new = problem.policy()
         objective = problem.objective(new)
         gradient = flat_gradient(objective, parameters, retain_graph=True)
         fisher = fisher_vector_product(problem.kl(new), parameters, cfg.cg_damping)
@@ -82,7 +83,7 @@ class TRPO(Learner):
         @torch.no_grad()
         def evaluate(candidate: Tensor) -> tuple[Tensor, Tensor]:
             assign_parameters(parameters, candidate)
-            candidate_policy = self.actor(problem.batch.observations)
+            candidate_policy = problem.policy()
             return problem.objective(candidate_policy) - objective, problem.kl(candidate_policy)
 
         found = backtracking_line_search(
@@ -110,11 +111,17 @@ class _Problem:
 
     def __init__(self, learner: TRPO, rollout: Batch) -> None:
         self.entropy_coef = learner.entropy_coef
+        self.actor = learner.actor
         self.batch = rollout if learner.symmetry is None else learner.symmetry.augment(rollout)
         # Asked again, not taken from the rollout: mirrored observations were never acted on, yet moving the
         # policy there has its price, too.
         with torch.no_grad():
-            self.old = learner.actor(self.batch.observations)
+            self.old = self.policy()
+
+    def policy(self) -> Distribution:
+        """What the actor would do, with its parameters as they are now. It has second derivatives."""
+        with differentiable_twice():
+            return self.actor(self.batch.observations, self.batch.actor_past)
 
     def objective(self, new: Distribution) -> Tensor:
         """E[r A] + entropy_coef * E[H]."""

@@ -7,12 +7,14 @@ same `step` already belongs to the next episode (same-step autoreset).
 `extras` may hold:
 
 - `time_outs`: `[N]` bool, the episode was cut by a time limit and did not end in a terminal state.
-- `final_obs`: group -> `[N, D]`, the true last observation; read only in rows where an episode ended, and
+- `final_obs`: group -> `[N, ...]`, the true last observation; read only in rows where an episode ended, and
   needed only in steps where one did.
 - `true_rewards`: `[N]`, what episode returns are counted in, where `rewards` are shaped for learning.
 - `log`: name -> 0-d tensor or float, averaged over the iteration and logged, such as `reward/foot_slip`.
 - `measures`: name -> `[N]` float, NaN where nothing was measured: quantities in physical units, averaged
   over their finite entries, in training and in evaluation.
+
+An observation group is a batch of vectors, `[N, D]`, or of images, `[N, C, H, W]`, float or uint8.
 
 Observations may hold the group `action_mask`, bool: which of the discrete choices are allowed, see
 `surefoot.types.ACTION_MASK`. It is no input of a network unless an observation set names it.

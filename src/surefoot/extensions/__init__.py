@@ -1,5 +1,12 @@
 """Additions to the update that an algorithm can do without."""
 
+from surefoot.extensions.rnd import RandomNetworkDistillation, RNDConfig, RNDWeightSchedule
 from surefoot.extensions.symmetry import MirrorSymmetry, SymmetryAugmentation
 
-__all__ = ["MirrorSymmetry", "SymmetryAugmentation"]
+__all__ = [
+    "MirrorSymmetry",
+    "RNDConfig",
+    "RNDWeightSchedule",
+    "RandomNetworkDistillation",
+    "SymmetryAugmentation",
+]

@@ -7,6 +7,14 @@ from surefoot.functional.losses import (
     value_loss,
 )
 from surefoot.functional.returns import gae, n_step_advantages, normalize_advantages
+from surefoot.functional.sequences import (
+    MemoryState,
+    Past,
+    Sequences,
+    reset_state,
+    rollout_past,
+    split_sequences,
+)
 from surefoot.functional.statistics import (
     approx_kl,
     clip_fraction,
@@ -28,6 +36,9 @@ from surefoot.functional.trust_region import (
 
 __all__ = [
     "LineSearchResult",
+    "MemoryState",
+    "Past",
+    "Sequences",
     "approx_kl",
     "assign_parameters",
     "backtracking_line_search",
@@ -44,6 +55,9 @@ __all__ = [
     "penalized_surrogate",
     "plain_kl",
     "probability_ratio",
+    "reset_state",
+    "rollout_past",
+    "split_sequences",
     "squared_log_kl",
     "squared_ratio_kl",
     "step_length",

@@ -1,4 +1,4 @@
-"""The networks: observation set -> latent -> head."""
+"""The networks: observation set -> (memory) -> latent -> head."""
 
 from __future__ import annotations
 
@@ -8,44 +8,85 @@ from typing import Generic, TypeVar
 from torch import Generator, Tensor, nn
 
 from surefoot.distributions import Distribution
+from surefoot.functional import MemoryState, Past
 from surefoot.models.config import ModelConfig
 from surefoot.models.encoder import ObservationEncoder
-from surefoot.modules import MLP, Head, PolicyHead, ValueHead, make_policy_head
+from surefoot.modules import MLP, Head, Memory, PolicyHead, ValueHead, make_policy_head
 from surefoot.types import ACTION_MASK, ActionSpec, Observations
 
 HeadType = TypeVar("HeadType", bound=Head)
+Output = TypeVar("Output")
 
 
-class Model(nn.Module, Generic[HeadType]):
+class Model(nn.Module, Generic[HeadType, Output]):
     """Reads an observation set and hands what it found to its head.
 
+    A model with a memory keeps no state of its own: what it remembers goes in and comes out.
+
     Attributes:
-        encoder: picks, concatenates and normalizes observation groups.
+        encoder: picks, concatenates and normalizes observation groups; convolutions for images.
+        memory: recurrent layers; None for a feed-forward model.
         mlp: the hidden layers.
         head: makes the result of their output.
     """
 
-    def __init__(self, encoder: ObservationEncoder, mlp: MLP, head: HeadType, cfg: ModelConfig) -> None:
+    def __init__(
+        self, encoder: ObservationEncoder, memory: Memory | None, mlp: MLP, head: HeadType, cfg: ModelConfig
+    ) -> None:
         super().__init__()
         self.encoder = encoder
+        self.memory = memory
         self.mlp = mlp
         self.head = head
         if cfg.init == "orthogonal":
-            mlp.init_orthogonal()
-            head.init_orthogonal()
+            for part in (encoder, memory, mlp, head):
+                if part is not None:
+                    part.init_orthogonal()
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The observation groups that it reads."""
         return self.encoder.groups
 
-    def latent(self, obs: Observations) -> Tensor:
-        """Observation groups `[B, D_i]` to `[B, latent_dim]`."""
-        return self.mlp(self.encoder(obs))
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it has a memory."""
+        return self.memory is not None
+
+    def initial_state(self, num_envs: int) -> MemoryState:
+        """The empty memory of so many environments; () without a memory."""
+        return () if self.memory is None else self.memory.initial_state(num_envs)
+
+    def forward(self, obs: Observations, past: Past | None = None) -> Output:
+        """What the head makes of observation groups `[B, ...]`.
+
+        Args:
+            obs: the groups that it reads.
+            past: what came before; only a model with a memory needs it.
+        """
+        return self.run(obs, past)[0]
+
+    def run(self, obs: Observations, past: Past | None = None) -> tuple[Output, MemoryState]:
+        """As `forward`; also what is remembered after the last row of each sequence."""
+        latent, state = self.latent(obs, past)
+        return self._output(latent, obs), state
+
+    def latent(self, obs: Observations, past: Past | None = None) -> tuple[Tensor, MemoryState]:
+        """Observation groups `[B, ...]` to `[B, latent_dim]`, and what is remembered after them."""
+        x = self.encoder(obs)
+        if self.memory is None:
+            return self.mlp(x), ()
+        if past is None:
+            raise RuntimeError("a recurrent model needs to know what came before: pass a `Past`")
+        x, state = self.memory(x, past)
+        return self.mlp(x), state
+
+    def _output(self, latent: Tensor, obs: Observations) -> Output:
+        raise NotImplementedError
 
 
-class Actor(Model[PolicyHead]):
-    """A policy: a distribution over actions for every observation.
+class Actor(Model[PolicyHead, Distribution]):
+    """A policy: a batch of distributions over actions, one for every observation.
 
     Attributes:
         masked: whether the environment says which choices are allowed, in the group `action_mask`.
@@ -60,38 +101,34 @@ class Actor(Model[PolicyHead]):
             tuple(dict.fromkeys((*self.encoder.groups, ACTION_MASK))) if self.masked else self.encoder.groups
         )
 
-    def forward(self, obs: Observations) -> Distribution:
-        """Observation groups `[B, D_i]` to a batch of distributions."""
-        return self.head(self.latent(obs), self._mask(obs))
-
     def explore(
-        self, obs: Observations, step: int, generator: Generator | None
-    ) -> tuple[Distribution, Tensor]:
-        """Draw actions; returns the distributions, too.
+        self, obs: Observations, state: MemoryState, step: int, generator: Generator | None
+    ) -> tuple[Distribution, Tensor, MemoryState]:
+        """Draw actions; returns the distributions and what is remembered from now on, too.
 
         Args:
-            obs: observation groups, `[N, D_i]`.
+            obs: observation groups, `[N, ...]`.
+            state: what each environment remembers.
             step: counted from 0 in each rollout; some noise is held for several steps.
             generator: source of randomness; None for torch's global one.
         """
-        latent = self.latent(obs)
-        distribution = self.head(latent, self._mask(obs))
-        return distribution, self.head.sample(distribution, latent, step, generator)
+        latent, state = self.latent(obs, Past(state))
+        distribution = self._output(latent, obs)
+        return distribution, self.head.sample(distribution, latent, step, generator), state
 
-    def _mask(self, obs: Observations) -> Tensor | None:
-        return obs[ACTION_MASK].bool() if self.masked else None
+    def _output(self, latent: Tensor, obs: Observations) -> Distribution:
+        return self.head(latent, obs[ACTION_MASK].bool() if self.masked else None)
 
 
-class Critic(Model[ValueHead]):
-    """A value function."""
+class Critic(Model[ValueHead, Tensor]):
+    """A value function: values `[B]`."""
 
-    def forward(self, obs: Observations) -> Tensor:
-        """Observation groups `[B, D_i]` to values `[B]`."""
-        return self.head(self.latent(obs))
+    def _output(self, latent: Tensor, obs: Observations) -> Tensor:
+        return self.head(latent)
 
 
 def build_actor(
-    widths: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
     groups: Sequence[str],
     actions: ActionSpec,
     cfg: ModelConfig,
@@ -100,7 +137,7 @@ def build_actor(
     """Build a policy.
 
     Args:
-        widths: width of every observation group that the environment offers.
+        shapes: shape of one observation of every group that the environment offers.
         groups: those that the policy reads.
         actions: what it has to choose.
         cfg: settings.
@@ -109,21 +146,33 @@ def build_actor(
     Raises:
         ConfigError: the settings do not fit the environment.
     """
-    encoder = ObservationEncoder(widths, groups, cfg.obs_normalization, cfg.obs_clip, categorical_columns)
-    mlp = MLP(encoder.output_dim, cfg.hidden_dims, cfg.activation)
-    actor = Actor(encoder, mlp, make_policy_head(mlp.output_dim, actions, cfg), cfg)
-    actor.masked = ACTION_MASK in widths
+    encoder = ObservationEncoder(shapes, groups, cfg, categorical_columns)
+    memory, mlp = _trunk(encoder.output_dim, cfg)
+    actor = Actor(encoder, memory, mlp, make_policy_head(mlp.output_dim, actions, cfg), cfg)
+    actor.masked = ACTION_MASK in shapes
     return actor
 
 
 def build_critic(
-    widths: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
     groups: Sequence[str],
     cfg: ModelConfig,
     normalize_values: bool = False,
     categorical_columns: Mapping[str, Sequence[int]] | None = None,
+    cnns: nn.ModuleDict | None = None,
 ) -> Critic:
-    """Build a value function; the arguments are those of `build_actor`."""
-    encoder = ObservationEncoder(widths, groups, cfg.obs_normalization, cfg.obs_clip, categorical_columns)
-    mlp = MLP(encoder.output_dim, cfg.hidden_dims, cfg.activation)
-    return Critic(encoder, mlp, ValueHead(mlp.output_dim, normalize_values), cfg)
+    """Build a value function.
+
+    The arguments are those of `build_actor`; `cnns` are the convolutions of another model, to share.
+    """
+    encoder = ObservationEncoder(shapes, groups, cfg, categorical_columns, cnns)
+    memory, mlp = _trunk(encoder.output_dim, cfg)
+    return Critic(encoder, memory, mlp, ValueHead(mlp.output_dim, normalize_values), cfg)
+
+
+def _trunk(input_dim: int, cfg: ModelConfig) -> tuple[Memory | None, MLP]:
+    """What lies between encoder and head."""
+    if cfg.rnn_type == "none":
+        return None, MLP(input_dim, cfg.hidden_dims, cfg.activation)
+    memory = Memory(input_dim, cfg.rnn_type, cfg.rnn_hidden_dim, cfg.rnn_num_layers)
+    return memory, MLP(memory.output_dim, cfg.hidden_dims, cfg.activation)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Generator
 
-from surefoot.algorithms import Learner, make_learner
+from surefoot.algorithms import Learner, PPOConfig, make_learner
 from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import ConfigError
-from surefoot.extensions import SymmetryAugmentation
+from surefoot.extensions import RandomNetworkDistillation, SymmetryAugmentation
 from surefoot.models import Actor, build_actor, build_critic
 from surefoot.runners.config import RunnerConfig
 from surefoot.runners.interface import Interface
+from surefoot.runners.obs_sets import describe_obs_sets, resolve_obs_groups
 from surefoot.storage import RolloutStorage
 
 MOST_SAMPLES = 100_000_000
 """Samples of a rollout; more would not fit into any machine's memory."""
+
+
+def with_resolved_obs_groups(cfg: RunnerConfig, interface: Interface) -> tuple[RunnerConfig, list[str]]:
+    """Settings whose observation sets are complete, and what the user should know about them.
+
+    Raises:
+        ConfigError: the sets do not fit the environment.
+    """
+    shapes = interface.observations
+    resolved, remarks = resolve_obs_groups(cfg.obs_groups, shapes, cfg.obs_sets)
+    return replace(cfg, obs_groups=resolved), [*remarks, describe_obs_sets(resolved, shapes)]
 
 
 def build_learner(
@@ -53,6 +66,8 @@ def build_learner(
             f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "
             f"samples of a rollout: {cfg.num_steps_per_env} steps x {env.num_envs} environments"
         )
+    if {cfg.actor.rnn_type, cfg.critic.rnn_type} != {"none"}:
+        _require_enough_environments(env.num_envs, cfg.algorithm.num_mini_batches)
     # Weights come from the run's seed alone; the caller's random state is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
@@ -63,16 +78,26 @@ def build_learner(
             cfg.critic,
             cfg.algorithm.normalize_values,
             interface.categorical_columns,
+            actor.encoder.cnns if cfg.algorithm.share_cnn_encoders else None,
         )
     return make_learner(
         actor.to(device),
         critic.to(device),
         RolloutStorage(cfg.num_steps_per_env, env.num_envs, device),
         cfg.algorithm,
-        symmetry=_symmetry_of(env) if cfg.algorithm.mirror_symmetry else None,
+        symmetry=_symmetry_of(env, cfg.algorithm),
+        curiosity=_curiosity(interface, cfg, device),
         generator=generator,
         notify=notify,
     )
+
+
+def _require_enough_environments(num_envs: int, num_mini_batches: int) -> None:
+    if num_mini_batches > num_envs:
+        raise ConfigError(
+            f"algorithm.num_mini_batches = {num_mini_batches} exceeds num_envs = {num_envs}: with a "
+            "recurrent network a mini-batch holds whole environments"
+        )
 
 
 def build_policy(interface: Interface, cfg: RunnerConfig) -> Actor:
@@ -86,10 +111,24 @@ def build_policy(interface: Interface, cfg: RunnerConfig) -> Actor:
     )
 
 
-def _symmetry_of(env: VecEnv) -> SymmetryAugmentation:
+def _symmetry_of(env: VecEnv, cfg: PPOConfig) -> SymmetryAugmentation | None:
+    if not cfg.mirror_symmetry and cfg.mirror_loss_coef == 0:
+        return None
     if not (hasattr(env, "mirror_observations") and hasattr(env, "mirror_actions")):
+        setting = "mirror_symmetry" if cfg.mirror_symmetry else "mirror_loss_coef"
         raise ConfigError(
-            "algorithm.mirror_symmetry needs an environment with mirror_observations and "
+            f"algorithm.{setting} needs an environment with mirror_observations and "
             f"mirror_actions; {type(env).__name__} has none"
         )
-    return SymmetryAugmentation(env)  # type: ignore[arg-type]
+    return SymmetryAugmentation(env, augments=cfg.mirror_symmetry)  # type: ignore[arg-type]
+
+
+def _curiosity(
+    interface: Interface, cfg: RunnerConfig, device: torch.device
+) -> RandomNetworkDistillation | None:
+    if cfg.algorithm.rnd is None:
+        return None
+    widths = {group: shape[0] for group, shape in interface.observations.items() if len(shape) == 1}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cfg.seed + 1)
+        return RandomNetworkDistillation(widths, cfg.obs_groups["rnd_state"], cfg.algorithm.rnd).to(device)

@@ -25,7 +25,8 @@ def evaluate_policy(
 
     Args:
         env: fresh or used; it is reset first.
-        policy: observations to actions.
+        policy: observations to actions. If it has a `reset(dones)`, as a recurrent one has, it is told where
+            episodes end.
         episodes: how many.
         max_steps: give up after this many steps of every environment; None: for each episode that an
             environment has to play, twice its time limit and at least 10,000.
@@ -50,11 +51,14 @@ def evaluate_policy(
     finished: list[Tensor] = []
     measured = _MaskedMeans()
 
+    forget = getattr(policy, "reset", lambda dones=None: None)
     obs, _ = env.reset()
+    forget()
     for _ in range(max_steps):
         counted = quota > 0
         obs, rewards, dones, extras = env.step(policy(obs))
         dones = dones.bool()
+        forget(dones)
         returns += extras.get("true_rewards", rewards)
         lengths += 1
         measured.add(extras.get("measures", {}), counted)

@@ -28,7 +28,7 @@ def check_rollout(
 
     Raises:
         NonFiniteError: a number is NaN, infinite or absurdly large. Names the culprit, iteration, step,
-            environment and column. Of several numbers the earliest is named; within a step, the one that can
+            environment and column (of an image: channel, row and column). Of several numbers the earliest is named; within a step, the one that can
             have caused the others.
     """
     suspects = Suspects.of_rollout(storage, last_obs)

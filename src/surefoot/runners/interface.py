@@ -30,12 +30,12 @@ class Interface:
     """Between an environment and its policy.
 
     Attributes:
-        observations: width of every observation group.
+        observations: shape of one observation of every group.
         actions: what the policy chooses.
         categorical_columns: group -> columns that are one-hot codes or switches.
     """
 
-    observations: dict[str, int]
+    observations: dict[str, tuple[int, ...]]
     actions: ActionSpec
     categorical_columns: dict[str, tuple[int, ...]]
 
@@ -44,18 +44,18 @@ class Interface:
         """Ask an environment.
 
         Raises:
-            TaskError: an observation group is not a batch of vectors.
+            TaskError: an observation group is neither a batch of vectors nor of images.
         """
-        widths = {}
+        shapes = {}
         for group, obs in env.get_observations().items():
-            if obs.ndim != 2 or obs.shape[0] != env.num_envs:
+            if obs.ndim not in (2, 4) or obs.shape[0] != env.num_envs:
                 raise TaskError(
-                    f"observation group '{group}' has shape {tuple(obs.shape)}, "
-                    f"expected ({env.num_envs}, width)"
+                    f"observation group '{group}' has shape {tuple(obs.shape)}, expected ({env.num_envs}, "
+                    f"width) or, for images, ({env.num_envs}, channels, height, width){_advice(obs.ndim)}"
                 )
-            widths[group] = obs.shape[1]
+            shapes[group] = tuple(obs.shape[1:])
         columns = {group: tuple(columns) for group, columns in env.categorical_columns.items()}
-        return cls(widths, env.action_spec, columns)
+        return cls(shapes, env.action_spec, columns)
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
@@ -68,4 +68,14 @@ class Interface:
         actions = dict(values["actions"])
         spec = from_mapping(_KINDS[actions.pop("kind")], actions)
         columns = {group: tuple(columns) for group, columns in values["categorical_columns"].items()}
-        return cls(dict(values["observations"]), spec, columns)
+        shapes = {
+            group: (shape,) if isinstance(shape, int) else tuple(shape)  # a width, in older checkpoints
+            for group, shape in values["observations"].items()
+        }
+        return cls(shapes, spec, columns)
+
+
+def _advice(ndim: int) -> str:
+    if ndim == 3:
+        return "; give an image without channels one with unsqueeze(1)"
+    return "; give a single number a width of 1 with unsqueeze(1)" if ndim == 1 else ""

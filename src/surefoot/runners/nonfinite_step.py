@@ -27,7 +27,7 @@ def save_step(
     """Write the step to `nonfinite_iteration_*.pt`; read it with `torch.load(file, weights_only=True)`.
 
     A dict: `message`, `iteration`, `step`, `environments` `[K]`; and with one row for each of these
-    `observations` before the step (group -> `[K, D]`), `actions`, `params` (of the distributions they were
+    `observations` before the step (group -> `[K, ...]`), `actions`, `params` (of the distributions they were
     drawn from), `rewards`, `terminated`, `truncated`, `final_observations` and `next_observations`. What is
     not known is absent: everything from `rewards` on if the environment did not answer.
 

@@ -20,7 +20,7 @@ from surefoot.metrics.health import HealthCheck
 from surefoot.metrics.logger import Logger
 from surefoot.metrics.meters import EpisodeMeter, MeanMeter, Timers
 from surefoot.runners.budget import Budget, Progress
-from surefoot.runners.build import build_learner
+from surefoot.runners.build import build_learner, with_resolved_obs_groups
 from surefoot.runners.checkpoint import load_checkpoint, save_checkpoint
 from surefoot.runners.checkpoint_folder import CheckpointFolder
 from surefoot.runners.config import RunnerConfig
@@ -76,6 +76,7 @@ class OnPolicyRunner:
         self._saw_missing_time_outs = False
         self._obs: Observations | None = None
         self._interface = Interface.of(env)
+        self.cfg, self._assumed = with_resolved_obs_groups(self.cfg, self._interface)
         self.generator = torch.Generator(self.device).manual_seed(self.cfg.seed)
         self.alg = build_learner(
             self._interface, self.cfg, env, self.device, generator=self.generator, notify=self.message
@@ -112,7 +113,7 @@ class OnPolicyRunner:
         if self._obs is None:
             self._randomize_episode_start(self.cfg.random_episode_start)
             self._obs = self._to_device(self.env.get_observations())
-            for remark in self.alg.remarks():
+            for remark in (*self._assumed, *self.alg.remarks()):
                 self.message(remark)
         started = time.perf_counter() - self.progress.seconds
         try:

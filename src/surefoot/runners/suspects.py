@@ -15,6 +15,7 @@ LARGEST = 1e15
 
 POLICY = "policy"
 _OBSERVATION = "observation group"
+_AXES = ("channel", "row", "column")
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,14 @@ class Culprit:
     """One number that nothing can be learned from, and where it is. Everything counts from 0.
 
     The step of an observation is the one that acts on it, so that it is the answer to the step before.
+    `indices` say where in the observation: `(column,)` of a vector, `(channel, row, column)` of an image.
     """
 
     name: str
     value: float
     step: int
     environment: int
-    column: int | None
+    indices: tuple[int, ...] = ()
 
     @property
     def is_observation(self) -> bool:
@@ -41,11 +43,15 @@ class Culprit:
         if self.name == POLICY:
             blame = f"the policy put out {self.value}"
         place = f"iteration {iteration}, step {self.step}, environment {self.environment}"
-        return f"{blame}: {place}" + ("" if self.column is None else f", column {self.column}")
+        axes = _AXES[len(_AXES) - len(self.indices) :]
+        return ", ".join([f"{blame}: {place}", *map("{} {}".format, axes, self.indices)])
 
 
 class Suspects:
-    """Name -> numbers `[S, N]` or `[S, N, D]`, causes before their effects."""
+    """Name -> numbers `[S, N, ...]`, causes before their effects.
+
+    Observations of bytes and switches are above suspicion, whatever they hold, and not looked at.
+    """
 
     def __init__(self, numbers: dict[str, Tensor]) -> None:
         self.numbers = numbers
@@ -62,12 +68,12 @@ class Suspects:
         done = storage.step
         acted = done if last_obs is not None else done + 1
         observations = {}
-        for group, obs in storage.observations.items():
+        for group, obs in _suspicious(storage.observations).items():
             last = [] if last_obs is None else [last_obs[group].unsqueeze(0)]
             observations[group] = torch.cat([obs[:acted], *last])
         params = torch.cat([param[:acted].flatten(2) for param in storage.params], dim=-1)
         ended = (storage.terminated | storage.truncated) & storage.final_known.unsqueeze(1)
-        final = {group: obs[:done] for group, obs in storage.final_observations.items()}
+        final = {group: obs[:done] for group, obs in _suspicious(storage.final_observations).items()}
         return cls(
             _observations(observations)
             | {POLICY: params, "rewards": storage.rewards[:done]}
@@ -79,9 +85,10 @@ class Suspects:
         cls, observations: Observations, rewards: Tensor, dones: Tensor, final_obs: Observations | None
     ) -> Suspects:
         """What an environment answered to one action, `S` = 1."""
-        final = {} if final_obs is None else {g: final_obs[g].unsqueeze(0) for g in observations}
+        groups = _suspicious(observations)
+        final = {} if final_obs is None else {group: final_obs[group].unsqueeze(0) for group in groups}
         return cls(
-            _observations({group: obs.unsqueeze(0) for group, obs in observations.items()})
+            _observations({group: obs.unsqueeze(0) for group, obs in groups.items()})
             | {"rewards": rewards.reshape(1, -1)}
             | _final_observations(final, dones.reshape(1, -1).bool())
         )
@@ -101,9 +108,9 @@ class Suspects:
         found = {name: (~_usable(name, numbers)).nonzero() for name, numbers in self.numbers.items()}
         first = {name: places[0].tolist() for name, places in found.items() if len(places)}
         name = min(first, key=lambda name: first[name][0])
-        step, environment, *column = first[name]
-        value = self.numbers[name][step, environment, *column].item()
-        return Culprit(name, value, step, environment, column[0] if column and name != POLICY else None)
+        step, environment, *indices = first[name]
+        value = self.numbers[name][step, environment, *indices].item()
+        return Culprit(name, value, step, environment, () if name == POLICY else tuple(indices))
 
     def environments_of(self, culprit: Culprit) -> Tensor:
         """All environments with an unusable number of this name at this step, `[K]` int64."""
@@ -111,18 +118,18 @@ class Suspects:
         return (~Suspects({culprit.name: same}).usable_rows()[0]).nonzero().flatten()
 
 
+def _suspicious(observations: Observations) -> dict[str, Tensor]:
+    return {group: obs for group, obs in observations.items() if obs.dtype not in (torch.bool, torch.uint8)}
+
+
 def _usable(name: str, numbers: Tensor) -> Tensor:
-    if numbers.dtype == torch.bool:
-        return torch.ones_like(numbers)
     # Masked logits are as low as numbers go: of the policy only NaN and infinity are refused.
     return numbers.isfinite() if name == POLICY else numbers.abs() < LARGEST
 
 
 def _extremes(numbers: Tensor) -> Tensor:
     """The largest magnitude of each row, `[S, N]`: the row is as usable as this. NaN is passed on."""
-    if numbers.ndim == 2:
-        return numbers
-    return numbers.any(-1) if numbers.dtype == torch.bool else numbers.abs().amax(-1)
+    return numbers if numbers.ndim == 2 else numbers.flatten(2).abs().amax(-1)
 
 
 def _observations(groups: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -132,6 +139,6 @@ def _observations(groups: dict[str, Tensor]) -> dict[str, Tensor]:
 def _final_observations(groups: dict[str, Tensor], ended: Tensor) -> dict[str, Tensor]:
     """Where no episode ended there is no final observation, whatever is in its place."""
     return {
-        f"final {_OBSERVATION} '{group}'": torch.where(ended.unsqueeze(-1), obs, torch.zeros_like(obs))
+        f"final {_OBSERVATION} '{group}'": obs.masked_fill(~ended.view(*ended.shape, *[1] * (obs.ndim - 2)), 0)
         for group, obs in groups.items()
     }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator, Tensor
 
 from surefoot.errors import ConfigError
+from surefoot.functional import Past
+from surefoot.storage.history import History, Trajectories
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Samples of a rollout in random order; every tensor has `B` rows.
+    """Samples of a rollout; every tensor has `B` rows, in random order unless they have a history.
 
     After augmentation, `params` has rows for the original samples only, which come first.
 
@@ -25,6 +27,7 @@ class Batch:
         values: `[B]`, the critic during the rollout.
         advantages: `[B]`.
         returns: `[B]`.
+        history: how the rows follow each other; None where nothing has a memory.
     """
 
     observations: dict[str, Tensor]
@@ -34,11 +37,23 @@ class Batch:
     values: Tensor
     advantages: Tensor
     returns: Tensor
+    history: History | None = None
+
+    @property
+    def actor_past(self) -> Past | None:
+        """What the actor needs to know beside the observations."""
+        return None if self.history is None else self.history.actor
+
+    @property
+    def critic_past(self) -> Past | None:
+        """What the critic needs to know beside the observations."""
+        return None if self.history is None else self.history.critic
 
     def __len__(self) -> int:
         return self.actions.shape[0]
 
     def __getitem__(self, index: Tensor) -> Batch:
+        """Some rows; what they have to do with each other is lost."""
         return Batch(
             {group: obs[index] for group, obs in self.observations.items()},
             self.actions[index],
@@ -68,3 +83,31 @@ def mini_batches(
         order = torch.randperm(len(rollout), generator=generator, device=rollout.actions.device)
         for index in order.tensor_split(num_mini_batches):
             yield rollout[index]
+
+
+def environment_batches(
+    rollout: Batch,
+    trajectories: Trajectories,
+    num_mini_batches: int,
+    num_epochs: int,
+    generator: Generator | None = None,
+) -> Iterator[Batch]:
+    """Mini-batches for networks with a memory: all steps of some environments each.
+
+    Every environment, and thus every sample, is visited once per epoch. The numbers of environments in two
+    mini-batches differ by at most one.
+
+    Raises:
+        ConfigError: more mini-batches than environments.
+    """
+    num_envs = trajectories.ended.shape[1]
+    if num_mini_batches > num_envs:
+        raise ConfigError(
+            f"num_mini_batches = {num_mini_batches} exceeds the {num_envs} environments: "
+            "with a recurrent network a mini-batch holds whole environments"
+        )
+    for _ in range(num_epochs):
+        order = torch.randperm(num_envs, generator=generator, device=rollout.actions.device).cpu()
+        for env_ids in order.tensor_split(num_mini_batches):
+            rows, history = trajectories.of_environments(env_ids)
+            yield replace(rollout[rows], history=history)

@@ -51,6 +51,11 @@ class RolloutStorage:
         self.params: tuple[Tensor, ...] = ()
 
     @property
+    def ended(self) -> Tensor:
+        """`[T, N]` bool, an episode ended here, for whatever reason."""
+        return self.terminated | self.truncated
+
+    @property
     def full(self) -> bool:
         """Whether all `T` steps are there."""
         return self.step == self.num_steps
@@ -130,7 +135,7 @@ class RolloutStorage:
         self.terminated[self.step] |= rows
         self.truncated[self.step] &= ~rows
         for buffer in self.final_observations.values():
-            buffer[self.step].masked_fill_(rows.unsqueeze(-1), 0)
+            buffer[self.step, rows] = 0
 
     def _copy(self, row: Tensor, buffer: Tensor, name: str) -> None:
         """Write one step; a shape that is not the expected one would be broadcast, silently wrong."""

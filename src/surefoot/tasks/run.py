@@ -145,4 +145,5 @@ def _frames(env: VecEnv, policy: Policy, count: int) -> Iterator[np.ndarray]:
     obs, _ = env.reset()
     for _ in range(count):
         yield env.render()
-        obs, *_ = env.step(policy(obs))
+        obs, _, dones, _ = env.step(policy(obs))
+        policy.reset(dones)
