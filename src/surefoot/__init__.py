@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from surefoot.tasks.run import evaluate, load_policy, make, train
+    from surefoot.tasks.run import distill, evaluate, load_policy, make, train
 
     __version__: str
 
-__all__ = ["__version__", "evaluate", "load_policy", "make", "train"]
+__all__ = ["__version__", "distill", "evaluate", "load_policy", "make", "train"]
 
 
 def __getattr__(name: str) -> Any:  # on first use: torch alone takes seconds to import

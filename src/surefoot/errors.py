@@ -56,6 +56,16 @@ class EnvironmentContractError(SurefootError):
     exit_code = 1
 
 
+class SymmetryError(SurefootError):
+    """A mirror image is not what it should be, for each of the `reasons`."""
+
+    exit_code = 1
+
+    def __init__(self, summary: str, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__(f"{summary}: {'; '.join(self.reasons)}")
+
+
 class NonFiniteError(SurefootError):
     """NaN or infinity where a finite number is needed."""
 

@@ -15,8 +15,8 @@ from torch import Tensor
 Observations: TypeAlias = Mapping[str, Tensor]
 """Observation groups by name. The environment names the groups; models choose among them.
 
-A group is a batch of vectors, `[N, D]`, or of images, `[N, C, H, W]`: cameras, depth maps, height scans. Images
-are float, or uint8 from 0 to 255: a rollout keeps them as they came, and models divide bytes by 255.
+A group is a batch of vectors, `[N, D]`, or of images, `[N, C, H, W]`: cameras, depth maps, height scans.
+Images are float, or uint8 from 0 to 255: a rollout keeps them as they came, and models divide bytes by 255.
 """
 
 ACTION_MASK = "action_mask"

@@ -138,12 +138,11 @@ def test_case_C6_one_fused_call_per_mini_batch_and_every_sample_in_it(kind):
     cfg = PPOConfig(num_mini_batches=4, num_learning_epochs=3)
     learner = learner_with(kind, "mlp", cfg=cfg, num_envs=64, num_steps=24)
     Noise(num_envs=64).collect(learner, end_probability=0.02)
-    rows = []
-    learner.actor.memory.rnn.register_forward_hook(
-        lambda module, args, output: rows.append(len(args[0].data))
-    )
+    calls, rows = [], []
+    learner.actor.memory.rnn.register_forward_hook(lambda module, args, output: calls.append(1))
+    learner.actor.head.register_forward_hook(lambda module, args, output: rows.append(len(args[0])))
     learner.update()
-    assert len(rows) == 4 * 3
+    assert len(calls) == len(rows) == 4 * 3
     assert sum(rows) == 3 * 64 * 24
 
 
@@ -168,6 +167,22 @@ def test_case_B4_more_mini_batches_than_environments_is_an_error():
     Noise(num_envs=2).collect(learner)
     with pytest.raises(ConfigError, match="num_mini_batches = 4 exceeds the 2 environments"):
         learner.update()
+
+
+@recurrent
+@pytest.mark.parametrize("end_probability", [0.02, 0.3])
+def test_padding_where_it_is_faster_changes_neither_values_nor_gradients(kind, end_probability):
+    learner = learner_with(kind, "mlp", num_envs=16, num_steps=24)
+    Noise(num_envs=16).collect(learner, end_probability)
+    memory, batch = learner.actor.memory, learner.rollout
+    x = learner.actor.encoder(batch.observations)
+    weights = torch.randn(len(batch), memory.output_dim)
+    results = []
+    for output in (memory.replay(x, batch.actor_past), memory(x, batch.actor_past)[0]):
+        gradients = torch.autograd.grad((output * weights).sum(), list(memory.parameters()))
+        results.append((output.detach(), *gradients))
+    for replayed, exact in zip(*results, strict=True):
+        assert (replayed - exact).abs().max() < 1e-5 * exact.abs().max().clamp(min=1.0)
 
 
 @recurrent

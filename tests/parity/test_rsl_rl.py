@@ -32,9 +32,11 @@ def _double_precision():
     torch.set_default_dtype(torch.float32)
 
 
-def make_surefoot(**settings) -> PPO:
+def make_surefoot(rnn_type: str = "none", **settings) -> PPO:
     torch.manual_seed(0)
-    model = ModelConfig(hidden_dims=(16, 8), init_std=0.7)
+    model = ModelConfig(
+        hidden_dims=(16, 8), init_std=0.7, rnn_type=rnn_type, rnn_hidden_dim=7, rnn_num_layers=2
+    )
     return PPO(
         build_actor({"policy": (WIDTH,)}, ("policy",), BoxActions(ACTIONS), model),
         build_critic({"policy": (WIDTH,)}, ("policy",), model),
@@ -43,16 +45,21 @@ def make_surefoot(**settings) -> PPO:
     )
 
 
-def make_rsl_rl(twin: PPO, **settings):
+def make_rsl_rl(twin: PPO, rnn_type: str = "none", **settings):
     from rsl_rl import algorithms, models, storage
 
     obs = as_tensordict({"policy": torch.zeros(ENVS, WIDTH)})
     groups = {"actor": ["policy"], "critic": ["policy"]}
     gaussian = {"class_name": "GaussianDistribution", "init_std": 0.7, "std_type": "scalar"}
-    actor = models.MLPModel(obs, groups, "actor", ACTIONS, (16, 8), "elu", distribution_cfg=gaussian)
-    critic = models.MLPModel(obs, groups, "critic", 1, (16, 8), "elu")
+    kind, memory = models.MLPModel, {}
+    if rnn_type != "none":
+        kind, memory = models.RNNModel, {"rnn_type": rnn_type, "rnn_hidden_dim": 7, "rnn_num_layers": 2}
+    actor = kind(obs, groups, "actor", ACTIONS, (16, 8), "elu", distribution_cfg=gaussian, **memory)
+    critic = kind(obs, groups, "critic", 1, (16, 8), "elu", **memory)
     for theirs, ours in ((actor, twin.actor), (critic, twin.critic)):
         theirs.mlp.load_state_dict(torch.nn.Sequential(*ours.mlp, ours.head.output).state_dict())
+        if ours.memory is not None:
+            theirs.rnn.rnn.load_state_dict(ours.memory.rnn.state_dict())
     rollout = storage.RolloutStorage("rl", ENVS, STEPS, obs, (ACTIONS,))
     return algorithms.PPO(actor, critic, rollout, **SETTINGS, **settings)
 
@@ -67,7 +74,8 @@ def collect(ours: PPO, theirs, seed: int = 1) -> None:
     obs = {"policy": torch.randn(ENVS, WIDTH, generator=generator)}
     for _ in range(STEPS):
         actions = ours.act(obs)
-        theirs.act(as_tensordict(obs))
+        with torch.no_grad():
+            theirs.act(as_tensordict(obs))
         theirs.transition.actions = actions
         theirs.transition.actions_log_prob = theirs.actor.get_output_log_prob(actions).detach()
         rewards = torch.randn(ENVS, generator=generator) - actions.square().sum(1)
@@ -75,11 +83,13 @@ def collect(ours: PPO, theirs, seed: int = 1) -> None:
         time_outs = dones & (torch.rand(ENVS, generator=generator) < 0.5)
         obs = {"policy": torch.randn(ENVS, WIDTH, generator=generator)}
         ours.process_env_step(obs, rewards, dones, {"time_outs": time_outs})
-        theirs.process_env_step(as_tensordict(obs), rewards, dones, {"time_outs": time_outs})
+        with torch.no_grad():
+            theirs.process_env_step(as_tensordict(obs), rewards, dones, {"time_outs": time_outs})
     assert ours.storage.truncated.any()
     assert ours.storage.terminated.any()
     ours.compute_returns(obs)
-    theirs.compute_returns(as_tensordict(obs))
+    with torch.no_grad():
+        theirs.compute_returns(as_tensordict(obs))
 
 
 def test_returns_agree_where_no_final_observations_are_handed_over():
@@ -91,10 +101,13 @@ def test_returns_agree_where_no_final_observations_are_handed_over():
     torch.testing.assert_close(ours.rollout.values, values, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("rnn_type", ["none", "lstm", "gru"])
 @pytest.mark.parametrize("schedule", ["fixed", "adaptive"])
 @pytest.mark.parametrize("use_clipped_value_loss", [False, True])
-def test_updates_agree(schedule, use_clipped_value_loss):
-    settings = {"schedule": schedule, "use_clipped_value_loss": use_clipped_value_loss}
+def test_updates_agree(schedule, use_clipped_value_loss, rnn_type):
+    settings = {
+        "schedule": schedule, "use_clipped_value_loss": use_clipped_value_loss, "rnn_type": rnn_type
+    }  # fmt: skip
     ours = make_surefoot(**settings)
     theirs = make_rsl_rl(ours, **settings)
     for seed in range(3):
@@ -105,7 +118,11 @@ def test_updates_agree(schedule, use_clipped_value_loss):
         assert metrics["learning_rate"].item() == pytest.approx(theirs.optimizer.param_groups[0]["lr"])
     for model, reference in ((ours.actor, theirs.actor), (ours.critic, theirs.critic)):
         mine_all = [*model.mlp.parameters(), *model.head.output.parameters()]
-        for mine, its in zip(mine_all, reference.mlp.parameters(), strict=True):
+        its_all = [*reference.mlp.parameters()]
+        if model.memory is not None:
+            mine_all += model.memory.parameters()
+            its_all += reference.rnn.parameters()
+        for mine, its in zip(mine_all, its_all, strict=True):
             torch.testing.assert_close(mine, its, rtol=0, atol=1e-10)
     std = theirs.actor.distribution.std_param
     torch.testing.assert_close(ours.actor.head.spread.param, std, rtol=0, atol=1e-10)

@@ -10,7 +10,7 @@ from surefoot.runners import Budget
 from surefoot.tasks.machine import check_device, torch_threads
 from surefoot.tasks.registry import get_task
 from surefoot.tasks.run import _rebuild_env
-from surefoot.tasks.run_config import new_config
+from surefoot.tasks.run_config import new_config, plan_training
 
 NO_LIMIT = Budget()
 SHORT = {"num_envs": 4, "console": False}
@@ -33,7 +33,7 @@ def test_a_policy_reads_observations_and_gives_actions(run):
 
 
 def test_the_same_seed_means_other_starts_in_evaluation_than_in_training():
-    config = new_config(get_task("CartPole-v1"), Budget(), 4, 0, "cpu", {})
+    config = new_config(plan_training(get_task("CartPole-v1")), Budget(), 4, 0, "cpu", {})
     training = surefoot.make("CartPole-v1", num_envs=4, seed=0).get_observations()["policy"]
     evaluation = _rebuild_env(config, 4, 0, "cpu", None).get_observations()["policy"]
     assert not np.isin(evaluation.numpy(), training.numpy()).any()
@@ -41,7 +41,7 @@ def test_the_same_seed_means_other_starts_in_evaluation_than_in_training():
 
 def test_max_iterations_is_the_budget_where_none_is_given():
     def budget(limit=NO_LIMIT, **overrides):
-        return new_config(get_task("CartPole-v1"), limit, None, 0, "cpu", overrides).budget
+        return new_config(plan_training(get_task("CartPole-v1")), limit, None, 0, "cpu", overrides).budget
 
     assert budget() == Budget(iterations=390)
     assert budget(max_iterations=7) == Budget(iterations=7)

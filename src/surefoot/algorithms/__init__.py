@@ -1,7 +1,10 @@
 """Algorithms: they own the parameters and improve them."""
 
 from surefoot.algorithms.actor_critic import ActorCritic
+from surefoot.algorithms.algorithm import Algorithm
 from surefoot.algorithms.config import PPOConfig, ScheduleConfig
+from surefoot.algorithms.distillation import Distillation
+from surefoot.algorithms.distillation_config import DistillationConfig
 from surefoot.algorithms.learner import Learner
 from surefoot.algorithms.objectives import make_learner
 from surefoot.algorithms.ppo import PPO
@@ -13,6 +16,9 @@ __all__ = [
     "SURROGATES",
     "TRPO",
     "ActorCritic",
+    "Algorithm",
+    "Distillation",
+    "DistillationConfig",
     "Learner",
     "PPOConfig",
     "ScheduleConfig",

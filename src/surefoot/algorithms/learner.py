@@ -101,7 +101,8 @@ class Learner(ActorCritic):
             "advantages": "per mini-batch" if cfg.normalize_advantage_per_mini_batch else "per rollout",
             "rewards": "scaled" if cfg.scale_rewards else "as they are",
         }
-        remarks = ["Normalization: " + ", ".join(f"{name} {setting}" for name, setting in parts.items())]
+        remarks = [f"Networks: actor {self.actor.describe()}; critic {self.critic.describe()}"]
+        remarks.append("Normalization: " + ", ".join(f"{name} {setting}" for name, setting in parts.items()))
         for name in _WITHOUT_EFFECT.get(cfg.objective, ()):
             if getattr(cfg, name) is not None:
                 remarks.append(f"{name} has no effect with objective {cfg.objective}")

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from surefoot.cli.check import Check
+from surefoot.cli.distill import Distill
 from surefoot.cli.doctor import Doctor
 from surefoot.cli.evaluate import Evaluate
 from surefoot.cli.output import discard_output, flush_output, print_error, print_line
@@ -27,6 +28,7 @@ from surefoot.errors import SurefootError
 
 COMMANDS: dict[str, type] = {
     "train": Train,
+    "distill": Distill,
     "evaluate": Evaluate,
     "play": Play,
     "report": Report,

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from signal import Signals
-from typing import Annotated, Literal
+from typing import Annotated
 
-from tyro.conf import Positional, UseAppendAction, arg, create_mutex_group
+from tyro.conf import Positional, arg
 
-from surefoot.cli.arguments import OptionalCount, OptionalPath, OptionalSeconds, OptionalSeed, parse_settings
-from surefoot.cli.output import print_line
-from surefoot.errors import ConfigError
-
-_BUDGET = create_mutex_group(required=False, title="budget (default: the task's own)")
+from surefoot.cli.arguments import OptionalPath
+from surefoot.cli.training import TrainingOptions, report_end
 
 
 @dataclass(frozen=True)
-class Train:
+class Train(TrainingOptions):
     """Train a policy and leave a run folder with checkpoints and measurements.
 
     Ctrl-C or SIGTERM ends training early: the run is saved and can go on with --resume. The exit code is then
@@ -24,82 +20,17 @@ class Train:
     """
 
     task: Annotated[Positional[str | None], arg(metavar="[TASK]", help_behavior_hint="")] = None
-    """A name from `surefoot tasks`, or any Gymnasium id; quadruped-flat, or that of --resume, if left out."""
+    """A name from `surefoot tasks`, or any Gymnasium id; if left out, that of --resume or --init, or else
+    quadruped-flat."""
 
-    seconds: Annotated[OptionalSeconds, _BUDGET, arg(help_behavior_hint="")] = None
-    """Stop after this many seconds of training."""
-
-    iterations: Annotated[OptionalCount, _BUDGET, arg(help_behavior_hint="")] = None
-    """Stop after this many iterations."""
-
-    env_steps: Annotated[OptionalCount, _BUDGET, arg(help_behavior_hint="")] = None
-    """Stop after this many steps, all environments together."""
-
-    num_envs: Annotated[OptionalCount, arg(help_behavior_hint="(default: the task's own)")] = None
-    """Environments that run side by side."""
-
-    seed: Annotated[OptionalSeed, arg(help_behavior_hint="(default: 0)")] = None
-    """Decides every random choice of the run."""
-
-    device: Annotated[
-        str | None, arg(metavar="D", help_behavior_hint="(default: cpu, or that of --resume)")
-    ] = None
-    """Where the networks live: cpu, cuda or cuda:N."""
-
-    run_dir: Annotated[
-        OptionalPath, arg(metavar="DIR", help_behavior_hint="(default: a new one under runs/)")
-    ] = None
-    """Folder for this run."""
-
-    resume: Annotated[OptionalPath, arg(metavar="RUN", help_behavior_hint="")] = None
-    """Go on from the last checkpoint of this run, in its folder. Number of environments and seed are the
-    run's own; budgets count from its beginning."""
-
-    render: bool = False
-    """Show the first environment while training."""
-
-    logger: Annotated[UseAppendAction[tuple[Literal["tensorboard"], ...]], arg(metavar="NAME")] = ()
-    """Write the measurements here too: tensorboard."""
-
-    settings: Annotated[
-        UseAppendAction[tuple[tuple[str, ...], ...]], arg(name="set", metavar="KEY=VALUE ...")
-    ] = ()
-    """Change settings of the run, such as `--set algorithm.gamma=0.97`."""
+    init: Annotated[OptionalPath, arg(metavar="RUN", help_behavior_hint="")] = None
+    """Begin with the policy of this run or checkpoint, to fine-tune it or to go on after `surefoot distill`.
+    Its network and observation set come along; in the same task, the environment's settings, too."""
 
     def __call__(self) -> int:
         """Train until the budget is spent; return 0, or 128 + N if signal N ended it."""
-        self._check_resume()
-        overrides = parse_settings(setting for group in self.settings for setting in group)
+        wishes = self.wishes(init=self.init)
 
         from surefoot.tasks.run import train
 
-        result = train(
-            self.task,
-            seconds=self.seconds,
-            iterations=self.iterations,
-            env_steps=self.env_steps,
-            num_envs=self.num_envs,
-            seed=self.seed,
-            device=self.device,
-            run_dir=self.run_dir,
-            resume=self.resume,
-            render=self.render,
-            loggers=self.logger,
-            overrides=overrides,
-        )
-        print_line(
-            f"Stopped by {result.stopped_by} after {result.iteration} iterations, {result.env_steps:,} steps "
-            f"and {result.seconds:.0f} s. Run folder: {result.run_dir}"
-        )
-        print_line(f"Next: surefoot evaluate {result.run_dir}  or  surefoot play {result.run_dir}")
-        signals = Signals.__members__
-        return 128 + signals[result.stopped_by] if result.stopped_by in signals else 0
-
-    def _check_resume(self) -> None:
-        """Refuse options that a run which goes on would have to ignore."""
-        if self.resume is None:
-            return
-        fixed = {"--run-dir": self.run_dir, "--num-envs": self.num_envs, "--seed": self.seed}
-        for option, value in fixed.items():
-            if value is not None:
-                raise ConfigError(f"{option} {value} cannot be combined with --resume: it is the run's own")
+        return report_end(train(self.task, **wishes))

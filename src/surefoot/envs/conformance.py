@@ -16,6 +16,8 @@ from surefoot.envs.conformance_rules import (
     require_device,
     require_finite,
     require_mask,
+    require_number_type,
+    require_observations,
     require_vector,
 )
 from surefoot.envs.vec_env import VecEnv
@@ -154,14 +156,12 @@ class _Check:
         require(bool(groups), f"{source} returns no observation group")
         for name, value in groups.items():
             label = f"group {name!r} of {source}"
-            require(isinstance(value, Tensor), f"{label} is {kind(value)}, not a tensor")
-            require(value.dim() >= 2 and len(value) == self.num_envs,
-                     f"{label} has shape {list(value.shape)}, not [{self.num_envs}, D]")  # fmt: skip
+            require_observations(value, self.num_envs, label)
             require_device(value, self.env.device, label)
             if name == ACTION_MASK:
                 require_mask(value, self.spec, label)
                 continue
-            require(value.is_floating_point(), f"{label} is {value.dtype}, not a floating-point number")
+            require_number_type(value, label)
             require_finite(value, label)
             categorical = getattr(self.env, "categorical_columns", {}).get(name, ())
             require_codes(value, categorical, label)

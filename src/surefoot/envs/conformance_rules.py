@@ -25,6 +25,15 @@ def require_vector(value: Any, num_envs: int, label: str) -> None:
     require(list(value.shape) == [num_envs], f"{label} has shape {list(value.shape)}, not [{num_envs}]")
 
 
+def require_observations(value: Any, num_envs: int, label: str) -> None:
+    """A vector or an image for each environment."""
+    require(isinstance(value, Tensor), f"{label} is {kind(value)}, not a tensor")
+    shape, expected = list(value.shape), f"[{num_envs}, D] or, for images, [{num_envs}, C, H, W]"
+    advice = "; give an image without channels one with unsqueeze(1)" if value.dim() == 3 else ""
+    fits = value.dim() in (2, 4) and len(value) == num_envs
+    require(fits, f"{label} has shape {shape}, not {expected}{advice}")
+
+
 def require_device(value: Tensor, device: torch.device | str, label: str) -> None:
     """On the device of the environment."""
     device = torch.device(device)
@@ -36,9 +45,18 @@ def require_finite(value: Tensor, label: str) -> None:
     """No infinity and no NaN."""
     if bool(value.isfinite().all()):
         return
-    row, *column = (~value.isfinite()).nonzero()[0].tolist()
-    at = f", column {column[0] if len(column) == 1 else column}" if column else ""
-    require(False, f"{label} is {value[row, *column].item()} in environment {row}{at}")
+    row, *indices = (~value.isfinite()).nonzero()[0].tolist()
+    axes = ("channel", "row", "column")[3 - len(indices) :]
+    at = "".join(map(", {} {}".format, axes, indices))
+    require(False, f"{label} is {value[row, *indices].item()} in environment {row}{at}")
+
+
+def require_number_type(value: Tensor, label: str) -> None:
+    """Floating-point numbers, or the bytes of an image."""
+    is_image = value.dim() == 4
+    choices = "a floating-point number" + " or torch.uint8" * is_image
+    fits = value.is_floating_point() or (is_image and value.dtype == torch.uint8)
+    require(fits, f"{label} is {value.dtype}, not {choices}")
 
 
 def require_mask(mask: Tensor, spec: ActionSpec, label: str) -> None:

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from surefoot.envs.action_specs import action_shape, num_actions
 from surefoot.envs.gymnasium_actions import ActionMapping, action_map
+from surefoot.envs.gymnasium_groups import ObservationGroups
 from surefoot.envs.gymnasium_masks import KEY, MaskReader, mask_layout, observed_mask
-from surefoot.envs.gymnasium_observations import Batch, FlatObservations, check_shapes, last_observations
+from surefoot.envs.gymnasium_observations import Batch, check_shapes, last_observations
 from surefoot.envs.gymnasium_rewards import RewardFunction
 from surefoot.envs.gymnasium_single import FAILURES, told
 from surefoot.envs.gymnasium_workers import WorkerVectorEnv
@@ -27,11 +28,13 @@ from surefoot.types import ACTION_MASK, ActionSpec, Extras, Observations
 
 
 class GymnasiumEnv(VecEnv):
-    """A Gymnasium vector environment as a `VecEnv` with one observation group, `"policy"`.
+    """A Gymnasium vector environment as a `VecEnv`.
 
-    Observations of any shape and nesting are flat, in the order of the space; choices are one-hot codes.
+    All that is no image is the group `"policy"`, `[N, D]`: observations of any shape and nesting are flat, in
+    the order of the space; choices are one-hot codes. Each image is a group of its own, `[N, C, H, W]`, under
+    its key; an image that is all there is to see is `"policy"`. See `surefoot.envs.gymnasium_groups`.
 
-    Where the environment offers action masks, there is a second group, `"action_mask"`: from an entry
+    Where the environment offers action masks, there is another group, `"action_mask"`: from an entry
     `"action_mask"` of a Dict observation (which then is no part of `"policy"`), else from
     `info["action_mask"]`, else from a method `action_masks()`, which is asked where `make_gymnasium` made the
     environments.
@@ -42,7 +45,8 @@ class GymnasiumEnv(VecEnv):
     - `"scale"`: where both bounds of a dimension are finite, -1 and 1 stand for them;
     - `"clip"`: the environment's own units.
 
-    Dimensions without bounds are passed on unchanged. Observations, rewards and actions are float32.
+    Dimensions without bounds are passed on unchanged. Observations, rewards and actions are float32, but for
+    images of bytes, which stay uint8.
 
     Args:
         envs: must reset in the step that ends an episode (`AutoresetMode.SAME_STEP`).
@@ -53,7 +57,8 @@ class GymnasiumEnv(VecEnv):
         action_masks: whether to read masks. Without, an entry `"action_mask"` is an observation like others.
 
     Raises:
-        TaskError: the spaces are none that a policy here can read or drive, or the autoreset mode is another.
+        TaskError: the spaces are none that a policy here can read or drive, or the autoreset mode is another;
+            or there is a `reward` and no group `"policy"`, which it would read.
         EnvironmentContractError: an environment fails in its first reset.
     """
 
@@ -78,7 +83,9 @@ class GymnasiumEnv(VecEnv):
         self._mask_layout = mask_layout(envs.single_action_space) if action_masks else None
         space = envs.single_observation_space
         self._masks_are_observed = observed_mask(space, self._mask_layout, self.name)
-        self._flat = FlatObservations(space, self.name, without=KEY if self._masks_are_observed else None)
+        self._groups = ObservationGroups(space, self.name, without=KEY if self._masks_are_observed else None)
+        if reward is not None:
+            self._groups.require_policy()
         limit = envs.spec.max_episode_steps if envs.spec else None
         self.max_episode_length = max(0, limit or 0)
         self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
@@ -101,7 +108,12 @@ class GymnasiumEnv(VecEnv):
     @property
     def categorical_columns(self) -> Mapping[str, tuple[int, ...]]:
         """Columns of `"policy"` that are one-hot codes or switches."""
-        return {"policy": self._flat.categorical_columns} if self._flat.categorical_columns else {}
+        return self._groups.categorical_columns
+
+    @property
+    def default_obs_groups(self) -> tuple[str, ...]:
+        """What a network reads unless told otherwise: all observations."""
+        return self._groups.names
 
     def reset(self) -> tuple[Observations, Extras]:
         """Start a new episode in every environment. The seed is not applied again.
@@ -135,7 +147,7 @@ class GymnasiumEnv(VecEnv):
             masks = self._masks.read_final(observations, given, chosen) if self._masks is not None else None
         fresh, anew = self._to_groups(observations, masks), self._to_tensor(chosen, torch.bool)
         self._observations = {
-            group: torch.where(anew.unsqueeze(1), fresh[group], obs)
+            group: torch.where(anew.view(-1, *[1] * (obs.dim() - 1)), fresh[group], obs)
             for group, obs in self._observations.items()
         }
         self.episode_length_buf = self.episode_length_buf.masked_fill(anew, 0)
@@ -197,7 +209,7 @@ class GymnasiumEnv(VecEnv):
 
     def _restart(self, **options: Any) -> tuple[Batch, dict[str, Any]]:
         observations, info = self._ask("reset", **options)
-        check_shapes(self._flat.entries, observations, "reset", self.name, batch=(self.num_envs,))
+        check_shapes(self._groups.entries, observations, "reset", self.name, batch=(self.num_envs,))
         return observations, info
 
     @contextlib.contextmanager
@@ -240,12 +252,15 @@ class GymnasiumEnv(VecEnv):
         return self._to_groups(last, masks)
 
     def _to_groups(self, observations: Batch, masks: np.ndarray | None) -> Observations:
-        groups = {"policy": self._to_tensor(self._flat.rows(observations, self.num_envs), torch.float32)}
+        arrays = self._groups.arrays(observations, self.num_envs)
+        groups = {
+            group: self._to_tensor(a, torch.float32 if a.ndim == 2 else None) for group, a in arrays.items()
+        }
         if masks is not None:
             groups[ACTION_MASK] = self._to_tensor(masks, torch.bool)
         return groups
 
-    def _to_tensor(self, array: np.ndarray, dtype: torch.dtype) -> Tensor:
+    def _to_tensor(self, array: np.ndarray, dtype: torch.dtype | None) -> Tensor:
         """Copy: environments may write their next step into the same memory."""
         return torch.tensor(array, dtype=dtype, device=self.device)
 

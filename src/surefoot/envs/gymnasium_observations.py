@@ -10,7 +10,7 @@ Worker processes import this: no torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -78,6 +78,11 @@ def _entries(space: Any, keys: tuple[Any, ...], name: str) -> Iterator[Entry]:
 
 def _is_numbers(space: Any) -> bool:
     return isinstance(space, (spaces.Box, spaces.MultiBinary))
+
+
+def is_box(space: Any) -> bool:
+    """Whether it is an array of numbers with bounds."""
+    return isinstance(space, spaces.Box)
 
 
 def check_shapes(
@@ -148,9 +153,10 @@ class FlatObservations:
     Args:
         space: of one observation.
         name: of the environment, for error messages.
-        without: key of an entry of a Dict that is no part of the rows.
+        without: entries that are no part of the rows.
 
     Attributes:
+        entries: what stands in the rows, in this order.
         size: `D`.
         categorical_columns: columns that are one-hot codes or switches.
 
@@ -158,9 +164,9 @@ class FlatObservations:
         TaskError: the space holds nothing, far too much, or an entry that cannot be flattened.
     """
 
-    def __init__(self, space: Space, name: str, without: str | None = None) -> None:
+    def __init__(self, space: Space, name: str, without: Collection[Entry] = ()) -> None:
         self.name = name
-        self.entries = [entry for entry in entries(space, name) if entry.keys[:1] != (without,)]
+        self.entries = [entry for entry in entries(space, name) if entry not in without]
         sizes = [_size(entry.space) for entry in self.entries]
         self.size = sum(sizes)
         if self.size == 0:

@@ -221,7 +221,7 @@ class RandomNetworkDistillation(nn.Module):
         normalizer = self.state_normalizer
         if normalizer is None:
             return states
-        if normalizer.count == 0:
+        if len(states) > 0 and normalizer.count == 0:
             normalizer = deepcopy(normalizer)
             normalizer.absorb(states)
         return normalizer(states)

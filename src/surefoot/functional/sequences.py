@@ -37,6 +37,16 @@ class Sequences:
     env: Tensor
     fresh: Tensor
 
+    @property
+    def lengths(self) -> Tensor:
+        """`[S]` int64, on the CPU, falling."""
+        return (self.batch_sizes.unsqueeze(1) > torch.arange(int(self.batch_sizes[0]))).sum(0)
+
+    @property
+    def padded_size(self) -> int:
+        """Rows there would be, were all sequences filled up to the length of the longest."""
+        return len(self.batch_sizes) * int(self.batch_sizes[0])
+
     def starts(self, state: MemoryState) -> MemoryState:
         """From what each environment remembered at the first step to the start of each sequence."""
         return reset_state(tuple(each[:, self.env] for each in state), self.fresh)

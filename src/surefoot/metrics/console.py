@@ -20,7 +20,15 @@ from surefoot.metrics.registry import format_metric
 _SHORTEST_PAUSE = 1 / 8
 _PAUSE_PER_COST = 100  # drawing takes at most 1 % of the time
 _PLAIN_PAUSE = 2.0
-_PLAIN_METRICS = ("episode_return", "episode_length", "vx_error", "vy_error", "yaw_rate_error", "kl")
+_PLAIN_METRICS = (
+    "episode_return",
+    "episode_length",
+    "vx_error",
+    "vy_error",
+    "yaw_rate_error",
+    "kl",
+    "behavior_loss",
+)
 
 
 class Terminal(RichConsole):

@@ -14,6 +14,7 @@ _SECTIONS = {
     "Perf": "run",
     "Loss": "learning",
     "Policy": "learning",
+    "Rnd": "learning",
     "Episode_Reward": "rewards",
 }
 _LABELS = {
@@ -22,6 +23,9 @@ _LABELS = {
     "kl_coef": "KL coef.",
     "explained_variance": "explained var.",
     "policy_gradient_norm": "policy grad. norm",
+    "rnd_loss": "RND loss",
+    "rnd_weight": "RND weight",
+    "rnd_intrinsic_reward": "RND reward",
 }
 
 
@@ -166,6 +170,36 @@ _ALL = (
         "Share of TRPO's full step that its line search accepted; 0 means that the policy stayed as it was.",
         "1 or 0.5 most of the time.",
     ),
+    Metric(
+        "mirror_loss",
+        "Loss/symmetry",
+        "",
+        "How far the policy is from its mirror image: mean squared difference of actions, or of "
+        "log-probabilities of choices.",
+        "Falls towards 0.",
+    ),
+    Metric(
+        "behavior_loss",
+        "Loss/behavior",
+        "",
+        "How far the student is from its teacher: mean error of the actions, or KL divergence of choices.",
+        "Falls; where it stays, the student does not see enough, or remembers too little.",
+    ),
+    Metric(
+        "rnd_loss",
+        "Loss/rnd",
+        "",
+        "Error of curiosity's predictor on the states of the rollout.",
+        "Falls; a rise means that something new was found.",
+    ),
+    Metric(
+        "rnd_intrinsic_reward",
+        "Rnd/mean_intrinsic_reward",
+        "",
+        "Mean reward per step for what is new, weight included; episode_return does not contain it.",
+        "Falls slowly, to less than the task's own reward per step.",
+    ),
+    Metric("rnd_weight", "Rnd/weight", "", "Weight of curiosity."),
     Metric(
         "action_std",
         "Policy/mean_std",

@@ -19,7 +19,7 @@ class ObservationEncoder(nn.Module):
 
     Vector groups, `[B, D]`, are concatenated and, if asked, normalized. Image groups, `[B, C, H, W]`, run
     through convolutions of their own, and their features follow the vectors. Images of integers are divided
-    by 255; those of real numbers are taken as they are.
+    by 255; those of real numbers, and switches, are taken as they are.
 
     Args:
         shapes: shape of one observation of every group that the environment offers.
@@ -35,7 +35,8 @@ class ObservationEncoder(nn.Module):
 
     Raises:
         ConfigError: the set is empty, names a group that the environment does not offer, or shares
-            convolutions that the other encoder has not got.
+            convolutions that the other encoder has not got; an image is too small for its convolutions, or
+            its group has a name that PyTorch cannot take.
     """
 
     def __init__(
@@ -62,12 +63,8 @@ class ObservationEncoder(nn.Module):
             self.normalizer = RunningNormalizer(width, cfg.obs_clip, exempt=exempt)
         self.cnns = nn.ModuleDict()
         for group in self._images:
-            if cnns is not None and group not in cnns:
-                raise ConfigError(
-                    f"there are no convolutions of '{group}' to share{did_you_mean(group, cnns)}"
-                )
-            settings = cfg.cnn_by_group.get(group, cfg.cnn)
-            self.cnns[group] = CNN(shapes[group], settings) if cnns is None else cnns[group]
+            cnn = _make_cnn(group, shapes[group], cfg) if cnns is None else _shared(group, cnns)
+            self._add_cnn(group, cnn)
         self.output_dim = width + sum(cnn.output_dim for cnn in self.cnns.values())  # type: ignore[misc]
 
     def forward(self, obs: Observations) -> Tensor:
@@ -88,6 +85,12 @@ class ObservationEncoder(nn.Module):
         for cnn in self.cnns.values():
             cnn.init_orthogonal()  # type: ignore[operator]
 
+    def _add_cnn(self, group: str, cnn: nn.Module) -> None:
+        try:
+            self.cnns[group] = cnn
+        except KeyError as error:  # a dot, or the name of a method of ModuleDict
+            raise ConfigError(f"image group {group!r} needs another name: {error.args[0]}") from error
+
     def _exempt_columns(
         self, shapes: Mapping[str, tuple[int, ...]], categorical: Mapping[str, Sequence[int]]
     ) -> list[int]:
@@ -102,5 +105,20 @@ class ObservationEncoder(nn.Module):
         return torch.cat([obs[group] for group in self._vectors], dim=-1)
 
 
+def _make_cnn(group: str, shape: tuple[int, ...], cfg: ModelConfig) -> CNN:
+    try:
+        return CNN(shape, cfg.cnn_by_group.get(group, cfg.cnn))
+    except ConfigError as error:
+        raise ConfigError(f"image group '{group}': {error}") from error
+
+
+def _shared(group: str, cnns: nn.ModuleDict) -> nn.Module:
+    if group not in cnns:
+        raise ConfigError(f"there are no convolutions of '{group}' to share{did_you_mean(group, cnns)}")
+    return cnns[group]
+
+
 def _as_real(image: Tensor) -> Tensor:
-    return image if image.is_floating_point() else image.float() / 255.0
+    if image.is_floating_point():
+        return image
+    return image.float() if image.dtype == torch.bool else image.float() / 255.0

@@ -64,7 +64,10 @@ class Model(nn.Module, Generic[HeadType, Output]):
             obs: the groups that it reads.
             past: what came before; only a model with a memory needs it.
         """
-        return self.run(obs, past)[0]
+        x = self.encoder(obs)
+        if self.memory is not None:
+            x = self.memory.replay(x, _required(past))
+        return self._output(self.mlp(x), obs)
 
     def run(self, obs: Observations, past: Past | None = None) -> tuple[Output, MemoryState]:
         """As `forward`; also what is remembered after the last row of each sequence."""
@@ -73,13 +76,20 @@ class Model(nn.Module, Generic[HeadType, Output]):
 
     def latent(self, obs: Observations, past: Past | None = None) -> tuple[Tensor, MemoryState]:
         """Observation groups `[B, ...]` to `[B, latent_dim]`, and what is remembered after them."""
-        x = self.encoder(obs)
-        if self.memory is None:
-            return self.mlp(x), ()
-        if past is None:
-            raise RuntimeError("a recurrent model needs to know what came before: pass a `Past`")
-        x, state = self.memory(x, past)
+        x, state = self.encoder(obs), ()
+        if self.memory is not None:
+            x, state = self.memory(x, _required(past))
         return self.mlp(x), state
+
+    def describe(self) -> str:
+        """One line on its size, such as `LSTM 256, 128-128, 345,678 parameters`."""
+        parts = [f"CNN {group}" for group in self.encoder.cnns]
+        if self.memory is not None:
+            rnn = self.memory.rnn
+            layers = f"{rnn.num_layers} x " if rnn.num_layers > 1 else ""
+            parts.append(f"{type(rnn).__name__} {layers}{rnn.hidden_size}")
+        parts.append("-".join(str(layer.out_features) for layer in self.mlp.linear_layers) or "linear")
+        return f"{', '.join(parts)}, {sum(p.numel() for p in self.parameters()):,} parameters"
 
     def _output(self, latent: Tensor, obs: Observations) -> Output:
         raise NotImplementedError
@@ -168,6 +178,12 @@ def build_critic(
     encoder = ObservationEncoder(shapes, groups, cfg, categorical_columns, cnns)
     memory, mlp = _trunk(encoder.output_dim, cfg)
     return Critic(encoder, memory, mlp, ValueHead(mlp.output_dim, normalize_values), cfg)
+
+
+def _required(past: Past | None) -> Past:
+    if past is None:
+        raise RuntimeError("a recurrent model needs to know what came before: pass a `Past`")
+    return past
 
 
 def _trunk(input_dim: int, cfg: ModelConfig) -> tuple[Memory | None, MLP]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from surefoot.functional import MemoryState, Past
+from surefoot.functional import MemoryState, Past, Sequences
 
 RNN_TYPES: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
@@ -59,7 +60,25 @@ class Memory(nn.Module):
         output, state = self._run(packed, past.state)
         return output.data[sequences.position], state
 
-    def _run(self, x: Tensor | PackedSequence, state: MemoryState) -> tuple[Tensor, MemoryState]:
+    def replay(self, x: Tensor, past: Past) -> Tensor:
+        """The output of `forward` alone, which may be had for less.
+
+        oneDNN, the library behind PyTorch's LSTM on processors, knows no sequences of different lengths;
+        PyTorch's own loop over them is slower than to compute up to three times as much, for nothing.
+        """
+        sequences = past.sequences
+        if sequences is None or not self._is_faster_padded(x, sequences):
+            return self.forward(x, past)[0]
+        padded, _ = pad_packed_sequence(PackedSequence(x[sequences.order], sequences.batch_sizes))
+        output, _ = self._run(padded, past.state)
+        return pack_padded_sequence(output, sequences.lengths).data[sequences.position]
+
+    def _is_faster_padded(self, x: Tensor, sequences: Sequences) -> bool:
+        on_processor = x.device.type == "cpu" and isinstance(self.rnn, nn.LSTM)
+        return on_processor and len(x) < sequences.padded_size <= 3 * len(x)
+
+    def _run(self, x: Any, state: MemoryState) -> tuple[Any, MemoryState]:
+        """`x` is a tensor or a `PackedSequence`, and so is the output."""
         is_lstm = isinstance(self.rnn, nn.LSTM)
         output, hidden = self.rnn(x, state if is_lstm else state[0])
         return output, hidden if is_lstm else (hidden,)

@@ -59,6 +59,7 @@ _PANELS = (
     Panel("KL and learning rate", ("kl",), ("learning_rate",)),
     Panel("Clipping and fit", ("clip_fraction", "explained_variance")),
     Panel("Critic and gradient", ("value_loss",), ("gradient_norm",)),
+    Panel("Imitation", ("behavior_loss",)),
     Panel("Exploration", ("entropy",), ("action_std",)),
 )
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import torch
 from torch import Generator
 
-from surefoot.algorithms import Learner, PPOConfig, make_learner
+from surefoot.algorithms import Distillation, Learner, PPOConfig, make_learner
 from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import ConfigError
 from surefoot.extensions import RandomNetworkDistillation, SymmetryAugmentation
-from surefoot.models import Actor, build_actor, build_critic
-from surefoot.runners.config import RunnerConfig
+from surefoot.models import Actor, ModelConfig, build_actor, build_critic
+from surefoot.runners.config import DistillationRunnerConfig, LoopConfig, RunnerConfig
 from surefoot.runners.interface import Interface
 from surefoot.runners.obs_sets import describe_obs_sets, resolve_obs_groups
 from surefoot.storage import RolloutStorage
+
+Config = TypeVar("Config", bound=LoopConfig)
 
 MOST_SAMPLES = 100_000_000
 """Samples of a rollout; more would not fit into any machine's memory."""
 
 
-def with_resolved_obs_groups(cfg: RunnerConfig, interface: Interface) -> tuple[RunnerConfig, list[str]]:
+def with_resolved_obs_groups(cfg: Config, interface: Interface) -> tuple[Config, list[str]]:
     """Settings whose observation sets are complete, and what the user should know about them.
 
     Raises:
         ConfigError: the sets do not fit the environment.
     """
     shapes = interface.observations
-    resolved, remarks = resolve_obs_groups(cfg.obs_groups, shapes, cfg.obs_sets)
+    resolved, remarks = resolve_obs_groups(cfg.obs_groups, shapes, cfg.obs_sets, interface.default_groups)
     return replace(cfg, obs_groups=resolved), [*remarks, describe_obs_sets(resolved, shapes)]
 
 
@@ -55,12 +58,7 @@ def build_learner(
     Raises:
         ConfigError: the settings do not fit each other or the environment.
     """
-    samples = cfg.num_steps_per_env * env.num_envs
-    if samples > MOST_SAMPLES:
-        raise ConfigError(
-            f"{cfg.num_steps_per_env} steps x {env.num_envs} environments has {samples} samples; "
-            f"at most {MOST_SAMPLES} are possible"
-        )
+    samples = _samples(cfg, env.num_envs)
     if cfg.algorithm.num_mini_batches > samples:
         raise ConfigError(
             f"algorithm.num_mini_batches = {cfg.algorithm.num_mini_batches} exceeds the {samples} "
@@ -71,7 +69,7 @@ def build_learner(
     # Weights come from the run's seed alone; the caller's random state is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cfg.seed)
-        actor = build_policy(interface, cfg)
+        actor = build_policy(interface, cfg.obs_groups["actor"], cfg.actor)
         critic = build_critic(
             interface.observations,
             cfg.obs_groups["critic"],
@@ -92,23 +90,54 @@ def build_learner(
     )
 
 
+def build_distillation(
+    interface: Interface,
+    cfg: DistillationRunnerConfig,
+    num_envs: int,
+    device: torch.device,
+    *,
+    generator: Generator,
+) -> Distillation:
+    """Build student, teacher and storage, and the algorithm around them.
+
+    The arguments are those of `build_learner`.
+    """
+    _samples(cfg, num_envs)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cfg.seed)
+        student = build_policy(interface, cfg.obs_groups["student"], cfg.student)
+        teacher = build_policy(interface, cfg.obs_groups["teacher"], cfg.teacher)
+    return Distillation(
+        student.to(device),
+        teacher.to(device),
+        RolloutStorage(cfg.num_steps_per_env, num_envs, device),
+        cfg.algorithm,
+        generator=generator,
+    )
+
+
+def build_policy(interface: Interface, groups: Sequence[str], cfg: ModelConfig) -> Actor:
+    """Build a network that reads some observation groups and chooses actions."""
+    return build_actor(interface.observations, groups, interface.actions, cfg, interface.categorical_columns)
+
+
+def _samples(cfg: LoopConfig, num_envs: int) -> int:
+    """How many samples a rollout has; a ConfigError if they are too many."""
+    samples = cfg.num_steps_per_env * num_envs
+    if samples > MOST_SAMPLES:
+        raise ConfigError(
+            f"{cfg.num_steps_per_env} steps x {num_envs} environments has {samples} samples; "
+            f"at most {MOST_SAMPLES} are possible"
+        )
+    return samples
+
+
 def _require_enough_environments(num_envs: int, num_mini_batches: int) -> None:
     if num_mini_batches > num_envs:
         raise ConfigError(
             f"algorithm.num_mini_batches = {num_mini_batches} exceeds num_envs = {num_envs}: with a "
             "recurrent network a mini-batch holds whole environments"
         )
-
-
-def build_policy(interface: Interface, cfg: RunnerConfig) -> Actor:
-    """Build the actor alone."""
-    return build_actor(
-        interface.observations,
-        cfg.obs_groups["actor"],
-        interface.actions,
-        cfg.actor,
-        interface.categorical_columns,
-    )
 
 
 def _symmetry_of(env: VecEnv, cfg: PPOConfig) -> SymmetryAugmentation | None:

@@ -28,8 +28,8 @@ def check_rollout(
 
     Raises:
         NonFiniteError: a number is NaN, infinite or absurdly large. Names the culprit, iteration, step,
-            environment and column (of an image: channel, row and column). Of several numbers the earliest is named; within a step, the one that can
-            have caused the others.
+            environment and column, in an image also channel and row. Of several numbers the earliest is
+            named; within a step, the one that can have caused the others.
     """
     suspects = Suspects.of_rollout(storage, last_obs)
     if suspects.usable():

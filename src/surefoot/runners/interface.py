@@ -33,11 +33,14 @@ class Interface:
         observations: shape of one observation of every group.
         actions: what the policy chooses.
         categorical_columns: group -> columns that are one-hot codes or switches.
+        default_groups: what a network reads where nothing is configured; None if the environment has no
+            opinion.
     """
 
     observations: dict[str, tuple[int, ...]]
     actions: ActionSpec
     categorical_columns: dict[str, tuple[int, ...]]
+    default_groups: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, env: VecEnv) -> Interface:
@@ -55,7 +58,7 @@ class Interface:
                 )
             shapes[group] = tuple(obs.shape[1:])
         columns = {group: tuple(columns) for group, columns in env.categorical_columns.items()}
-        return cls(shapes, env.action_spec, columns)
+        return cls(shapes, env.action_spec, columns, getattr(env, "default_obs_groups", None))
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
@@ -72,7 +75,8 @@ class Interface:
             group: (shape,) if isinstance(shape, int) else tuple(shape)  # a width, in older checkpoints
             for group, shape in values["observations"].items()
         }
-        return cls(shapes, spec, columns)
+        default = values.get("default_groups")
+        return cls(shapes, spec, columns, None if default is None else tuple(default))
 
 
 def _advice(ndim: int) -> str:

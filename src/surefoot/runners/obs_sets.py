@@ -11,16 +11,21 @@ FALLBACK = "policy"
 
 
 def resolve_obs_groups(
-    obs_groups: Mapping[str, Sequence[str]], shapes: Mapping[str, tuple[int, ...]], sets: Sequence[str]
+    obs_groups: Mapping[str, Sequence[str]],
+    shapes: Mapping[str, tuple[int, ...]],
+    sets: Sequence[str],
+    default: Sequence[str] | None = None,
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Complete the observation sets by rsl_rl's rules and check them against the environment.
 
-    A set that is missing reads the group of its own name, if the environment offers one, or else `policy`.
+    A set that is missing reads what the environment says is to be read by default. If it says nothing, the
+    set reads the group of its own name, if the environment offers one, or else `policy`.
 
     Args:
         obs_groups: set -> groups, as configured.
         shapes: group -> shape of one observation, as offered by the environment.
         sets: those that are needed.
+        default: groups to read where nothing is configured; None if the environment has no opinion.
 
     Returns:
         Set -> groups for every set that is needed or configured, and what was assumed, in sentences.
@@ -33,6 +38,9 @@ def resolve_obs_groups(
     remarks = []
     for name in sets:
         if name in resolved:
+            continue
+        if default is not None:
+            resolved[name] = tuple(default)
             continue
         group = name if name in shapes else FALLBACK
         if group not in shapes:

@@ -8,14 +8,10 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from surefoot.config import from_mapping
-from surefoot.errors import CheckpointError, ShapeError
+from surefoot.errors import ShapeError
 from surefoot.functional import MemoryState, Past, reset_state
 from surefoot.models import Actor
-from surefoot.runners.build import build_policy
-from surefoot.runners.checkpoint import load_checkpoint
-from surefoot.runners.config import RunnerConfig
-from surefoot.runners.interface import Interface
+from surefoot.runners.saved_policy import SavedPolicy
 from surefoot.types import Observations
 
 
@@ -77,7 +73,7 @@ class Policy:
 
 
 def load_actor(path: Path, device: torch.device | str = "cpu") -> tuple[Actor, dict[str, Any]]:
-    """Rebuild the policy network from a checkpoint alone.
+    """Rebuild the policy network from a checkpoint alone, of whichever kind.
 
     Returns:
         The network and the whole checkpoint.
@@ -85,12 +81,5 @@ def load_actor(path: Path, device: torch.device | str = "cpu") -> tuple[Actor, d
     Raises:
         CheckpointError: unreadable, or its parts do not fit each other.
     """
-    state = load_checkpoint(path, device)
-    try:
-        cfg = from_mapping(RunnerConfig, state["config"])
-        with torch.random.fork_rng(devices=[]):
-            actor = build_policy(Interface.from_mapping(state["interface"]), cfg)
-        actor.load_state_dict(state["algorithm"]["actor"])
-    except (RuntimeError, KeyError) as error:
-        raise CheckpointError(f"checkpoint {path} is inconsistent: {error}") from error
-    return actor.to(device).eval(), state
+    saved = SavedPolicy.read(path, device)
+    return saved.build().eval(), dict(saved.state)

@@ -139,6 +139,6 @@ def _observations(groups: dict[str, Tensor]) -> dict[str, Tensor]:
 def _final_observations(groups: dict[str, Tensor], ended: Tensor) -> dict[str, Tensor]:
     """Where no episode ended there is no final observation, whatever is in its place."""
     return {
-        f"final {_OBSERVATION} '{group}'": obs.masked_fill(~ended.view(*ended.shape, *[1] * (obs.ndim - 2)), 0)
+        f"final {_OBSERVATION} '{group}'": obs.where(ended.view(*ended.shape, *[1] * (obs.ndim - 2)), 0)
         for group, obs in groups.items()
     }

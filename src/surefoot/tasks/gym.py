@@ -112,6 +112,7 @@ def _preset(num_envs: int, steps: int, iterations: int, network: ModelConfig, **
         num_steps_per_env=steps,
         max_iterations=iterations,
         save_interval=max(10, iterations // 20),
+        obs_groups={},  # all that the environment observes
         actor=network,
         critic=network,
         algorithm=replace(_BASE, **ppo),

@@ -13,7 +13,7 @@ from surefoot.errors import ConfigError, MissingExtraError, TaskError, did_you_m
 
 if TYPE_CHECKING:
     from surefoot.envs.vec_env import VecEnv
-    from surefoot.runners.config import RunnerConfig
+    from surefoot.runners.config import DistillationRunnerConfig, RunnerConfig
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Task:
         make_env: `(num_envs, seed, device, env_config, view)` to the environment; `view` is None, "window" to
             show it live or "pictures" to make `render()` work.
         train_config: the settings of learning.
+        distill_config: the settings of learning from a teacher; None: derived from `train_config`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Task:
     env_config: Any
     make_env: Callable[[int, int, str, Any, str | None], VecEnv]
     train_config: RunnerConfig
+    distill_config: DistillationRunnerConfig | None = None
 
 
 VIEWS = ("window", "pictures")

@@ -1,4 +1,4 @@
-"""The calls of the README: make, train, evaluate, play, load a policy."""
+"""The calls of the README: make, train, distill, evaluate, play, load a policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from surefoot.config import from_mapping, override
+from surefoot.config import override
 from surefoot.envs.vec_env import VecEnv
 from surefoot.errors import CheckpointError, ConfigError, TaskError
 from surefoot.runners import Policy, evaluate_policy, load_actor
@@ -18,9 +18,10 @@ from surefoot.runners.run_folder import find_checkpoint
 from surefoot.tasks.machine import check_device, torch_threads
 from surefoot.tasks.registry import get_task
 from surefoot.tasks.run_config import RunConfig, env_config, require_positive_num_envs
-from surefoot.tasks.training import TrainResult, train
+from surefoot.tasks.session import TrainResult
+from surefoot.tasks.training import distill, train
 
-__all__ = ["TrainResult", "evaluate", "load_policy", "make", "play", "train"]
+__all__ = ["TrainResult", "distill", "evaluate", "load_policy", "make", "play", "train"]
 
 
 def make(
@@ -131,7 +132,7 @@ def _load(run: str | Path, device: str, stochastic: bool, seed: int) -> tuple[Po
         raise CheckpointError(f"checkpoint {path} does not say which task it was trained on")
     generator = torch.Generator(device).manual_seed(seed)
     policy = Policy(actor, stochastic=stochastic, generator=generator)
-    return policy, from_mapping(RunConfig, state["metadata"]["run"])
+    return policy, RunConfig.read(state["metadata"]["run"])
 
 
 def _rebuild_env(config: RunConfig, num_envs: int, seed: int, device: str, view: str | None) -> VecEnv:

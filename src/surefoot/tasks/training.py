@@ -1,54 +1,32 @@
-"""Training from start to finish: a run folder, an environment, a runner, loggers, and a clean end."""
+"""Training from start to finish: what `surefoot train` and `surefoot distill` do."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from surefoot.config import to_mapping
-from surefoot.errors import ConfigError, MissingExtraError, SurefootError
-from surefoot.metrics.console import Console
-from surefoot.metrics.jsonl import JsonlLogger
-from surefoot.metrics.logger import Logger
-from surefoot.metrics.tensorboard import TensorBoardLogger, tensorboard_installed
-from surefoot.runners import Budget, OnPolicyRunner
+from surefoot.errors import ConfigError
+from surefoot.runners import Budget, DistillationRunnerConfig, RunnerConfig, SavedPolicy
 from surefoot.runners.run_folder import RunFolder, find_checkpoint
-from surefoot.tasks.machine import check_device, torch_threads
+from surefoot.tasks.machine import check_device
 from surefoot.tasks.registry import get_task
-from surefoot.tasks.run_config import RunConfig, env_config, new_config, resumed_config
-
-BUDGETS = tuple(field.name for field in fields(Budget))
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """How a training session ended.
-
-    Attributes:
-        run_dir: the run folder.
-        iteration: finished iterations.
-        env_steps: steps of all environments together.
-        seconds: wall time of training, earlier sessions included.
-        stopped_by: "iterations", "env_steps", "seconds", or the name of a signal, such as "SIGINT".
-    """
-
-    run_dir: Path
-    iteration: int
-    env_steps: int
-    seconds: float
-    stopped_by: str
+from surefoot.tasks.run_config import (
+    RunConfig,
+    new_config,
+    plan_distillation,
+    plan_training,
+    resumed_config,
+    run_of,
+)
+from surefoot.tasks.session import Session, TrainResult, check_loggers
 
 
 def train(
     task: str | None = None,
     *,
+    init: str | Path | None = None,
     seconds: float | None = None,
     iterations: int | None = None,
     env_steps: int | None = None,
@@ -65,8 +43,10 @@ def train(
     """Train a policy and leave a run folder behind, with a loadable checkpoint whatever ends it.
 
     Args:
-        task: a name of `surefoot tasks`, or a Gymnasium id; None for quadruped-flat, or on resume for the
-            run's own.
+        task: a name of `surefoot tasks`, or a Gymnasium id; None for quadruped-flat, or on resume or with
+            `init` for that run's own.
+        init: begin with the policy of this run or checkpoint, from `train` or from `distill`. Its network
+            and observation set come along; in the same task, the settings of the environment, too.
         seconds: limit of the training time. Limits are totals, on resume too; the first one reached ends the
             run. Without any, the task's own number of iterations.
         iterations: limit of collect-and-learn rounds.
@@ -87,141 +67,109 @@ def train(
         SurefootError: a mistake in the arguments, or a failure while running.
     """
     budget = Budget(iterations=iterations, env_steps=env_steps, seconds=seconds)
-    _check_loggers(loggers)
+    wishes = _Wishes(budget, num_envs, seed, device, run_dir, render, loggers, overrides or {}, console)
     if resume is not None:
-        checkpoint = find_checkpoint(resume)
-        folder = RunFolder.open(resume)
-        _refuse_on_resume(run_dir=run_dir, num_envs=num_envs, seed=seed)
-        config = resumed_config(folder, task, budget, device, overrides or {})
-        check_device(config.device)
-        return _Session(config, folder, checkpoint).run(render, loggers, console)
-    chosen = get_task("quadruped-flat" if task is None else task)
-    config = new_config(chosen, budget, num_envs, seed or 0, device or "cpu", overrides or {})
-    check_device(config.device)
-    folder = RunFolder.create(run_dir, chosen.name)
-    try:
-        return _Session(config, folder, None).run(render, loggers, console)
-    except BaseException:
-        folder.abandon()  # unless something was learned
-        raise
+        return wishes.go_on(RunnerConfig.kind, resume, task, init=init)
+    saved = None if init is None else SavedPolicy.read(find_checkpoint(init))
+    chosen = get_task(task or _task_of(saved) or "quadruped-flat")
+    return wishes.start(plan_training(chosen, saved), saved)
 
 
-def _refuse_on_resume(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigError(f"{name} is the run's own on resume and cannot be given")
+def distill(
+    task: str | None = None,
+    *,
+    teacher: str | Path | None = None,
+    seconds: float | None = None,
+    iterations: int | None = None,
+    env_steps: int | None = None,
+    num_envs: int | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    run_dir: str | Path | None = None,
+    resume: str | Path | None = None,
+    render: bool = False,
+    loggers: Sequence[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+    console: bool = True,
+) -> TrainResult:
+    """Train a student to act as a teacher does; the run folder is like any other, with the student in it.
+
+    Args:
+        task: a name of `surefoot tasks`, or a Gymnasium id; None for the teacher's, or on resume for the
+            run's own.
+        teacher: a run or checkpoint whose policy knows how. Its network and observation set come along; in
+            the same task, the settings of the environment, too. On resume it is the run's own.
+
+    The other arguments are those of `train`.
+
+    Raises:
+        SurefootError: a mistake in the arguments, or a failure while running.
+    """
+    budget = Budget(iterations=iterations, env_steps=env_steps, seconds=seconds)
+    wishes = _Wishes(budget, num_envs, seed, device, run_dir, render, loggers, overrides or {}, console)
+    if resume is not None:
+        return wishes.go_on(DistillationRunnerConfig.kind, resume, task, teacher=teacher)
+    if teacher is None:
+        raise ConfigError("distillation needs a teacher: a run or checkpoint to learn from")
+    saved = SavedPolicy.read(find_checkpoint(teacher))
+    name = task or _task_of(saved)
+    if name is None:
+        raise ConfigError(f"{saved.path} does not say which task it was trained on: name one")
+    return wishes.start(plan_distillation(get_task(name), saved), saved)
 
 
 @dataclass(frozen=True)
-class _Session:
-    """One stretch of a run, from start or resume to its end."""
+class _Wishes:
+    """What both are told alike."""
 
-    config: RunConfig
-    folder: RunFolder
-    checkpoint: Path | None
+    budget: Budget
+    num_envs: int | None
+    seed: int | None
+    device: str | None
+    run_dir: str | Path | None
+    render: bool
+    loggers: Sequence[str]
+    overrides: Mapping[str, Any]
+    console: bool
 
-    def run(self, render: bool, logger_names: Sequence[str], console: bool) -> TrainResult:
-        config, folder = self.config, self.folder
-        task = get_task(config.task)
-        with ExitStack() as stack:
-            stack.enter_context(torch_threads())
-            view = "window" if render else None
-            env = task.make_env(config.num_envs, config.train.seed, "cpu", env_config(task, config), view)
-            stack.callback(env.close)
-            metadata = {"run": to_mapping(config)}
-            runner = OnPolicyRunner(env, config.train, folder.path, config.device, metadata=metadata)
-            if self.checkpoint is not None:
-                runner.load(self.checkpoint)
-                self._require_budget(runner)
-            resumed_at = None if self.checkpoint is None else runner.progress.iterations
-            for make_logger in _logger_factories(folder, config.task, resumed_at, logger_names, console):
-                logger = make_logger()
-                stack.callback(logger.close)
-                runner.loggers.append(logger)
-            folder.write_config(to_mapping(config))
-            folder.write_record(
-                task=config.task,
-                seed=config.train.seed,
-                device=config.device,
-                status="running",
-                torch_threads=torch.get_num_threads(),
-                resumed_at=resumed_at,
-            )
-            if resumed_at is not None:
-                runner.message(
-                    f"Going on from iteration {resumed_at}: networks, optimizer, statistics and random "
-                    "numbers of the learner are restored; environments start new episodes."
-                )
-            stopped_by = self._train(runner)
-        progress = runner.progress
-        return TrainResult(folder.path, progress.iterations, progress.env_steps, progress.seconds, stopped_by)
-
-    def _require_budget(self, runner: OnPolicyRunner) -> None:
-        limit = self.config.budget.exhausted_by(runner.progress)
-        if limit is not None:
-            used, allowed = getattr(runner.progress, limit), getattr(self.config.budget, limit)
-            raise ConfigError(
-                f"{self.folder.path} has used up its budget, {used:g} of {allowed:g} {limit}: "
-                "give a larger one"
-            )
-
-    def _train(self, runner: OnPolicyRunner) -> str:
-        """Train, and record in the folder how it ended."""
+    def start(self, plan: RunConfig, saved: SavedPolicy | None) -> TrainResult:
+        """Begin a new run; `saved` is the policy that it builds on, if any."""
+        check_loggers(self.loggers)
+        config = new_config(
+            plan, self.budget, self.num_envs, self.seed or 0, self.device or "cpu", self.overrides
+        )
+        check_device(config.device)
+        folder = RunFolder.create(self.run_dir, config.task)
         try:
-            with _stop_on_signal(runner):
-                stopped_by = runner.run(self.config.budget)
-        except BaseException as error:
-            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-            try:
-                self._record_end(runner, status, None)
-            except SurefootError as another:
-                error.add_note(str(another))
+            return self._run(Session(config, folder, remarks=_remarks(config, saved)))
+        except BaseException:
+            folder.abandon()  # unless something was learned
             raise
-        status = "finished" if stopped_by in BUDGETS else "interrupted"
-        self._record_end(runner, status, stopped_by)
-        return stopped_by
 
-    def _record_end(self, runner: OnPolicyRunner, status: str, stopped_by: str | None) -> None:
-        self.folder.update_record(status=status, stopped_by=stopped_by, **to_mapping(runner.progress))
+    def go_on(self, kind: str, resume: str | Path, task: str | None, **origin: Any) -> TrainResult:
+        """Go on with a run of this kind; what it has for good must not be given."""
+        check_loggers(self.loggers)
+        checkpoint = find_checkpoint(resume)
+        folder = RunFolder.open(resume)
+        fixed = {"run_dir": self.run_dir, "num_envs": self.num_envs, "seed": self.seed, **origin}
+        for name, value in fixed.items():
+            if value is not None:
+                raise ConfigError(f"{name} is the run's own on resume and cannot be given")
+        config = resumed_config(folder, kind, task, self.budget, self.device, self.overrides)
+        check_device(config.device)
+        return self._run(Session(config, folder, checkpoint))
 
-
-def _check_loggers(names: Sequence[str]) -> None:
-    """Refuse loggers that cannot work, before anything is created."""
-    for name in names:
-        if name != "tensorboard":
-            raise ConfigError(f"unknown logger {name!r}; valid: tensorboard")
-        if not tensorboard_installed():
-            raise MissingExtraError("tensorboard", "tensorboard")
-
-
-def _logger_factories(
-    folder: RunFolder, title: str, resumed_at: int | None, names: Sequence[str], console: bool
-) -> Iterator[Callable[[], Logger]]:
-    yield lambda: JsonlLogger(folder.metrics_file, resumed_at)
-    if "tensorboard" in names:
-        yield lambda: TensorBoardLogger(folder.path, resumed_at)
-    if console:
-        yield lambda: Console(title)
+    def _run(self, session: Session) -> TrainResult:
+        return session.run(self.render, self.loggers, self.console)
 
 
-@contextmanager
-def _stop_on_signal(runner: OnPolicyRunner) -> Iterator[None]:
-    """Ctrl-C and its kin end training after the iteration under way; a second one ends it at once."""
-    previous: dict[int, Any] = {}
+def _task_of(saved: SavedPolicy | None) -> str | None:
+    """The task that a policy was trained on, if it is known."""
+    return None if saved is None else run_of(saved).get("task")
 
-    def request(number: int, frame: Any) -> None:
-        runner.stop(signal.Signals(number).name)
-        signal.signal(number, previous[number])
 
-    try:
-        for name in _SIGNALS:
-            if hasattr(signal, name):  # Windows has no SIGHUP
-                number = getattr(signal, name)
-                previous[number] = signal.signal(number, request)
-    except ValueError:  # not in the main thread, which alone may handle signals
-        previous.clear()
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _remarks(config: RunConfig, saved: SavedPolicy | None) -> tuple[str, ...]:
+    trained_on = _task_of(saved)
+    if saved is None or trained_on in (None, config.task):
+        return ()
+    return (f"{saved.path} was trained on {trained_on}, not on {config.task}",)

@@ -29,6 +29,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "min_height": (0.0, 0.3),
     "start_joint_noise": (0.0, 0.5),
     "friction": (0.05, 5.0),
+    "payload": (0.0, 20.0),
     "observation_noise": (0.0, 10.0),
     "push_interval": (CONTROL_DT, 3600.0),
     "push_speed": (0.0, 5.0),
@@ -68,6 +69,9 @@ class QuadrupedConfig:
     """Actions are clipped to plus or minus this, for the motors and for the last-action observation alike."""
     gait_frequency: float = 2.0
     """Frequency of the reference trot, Hz."""
+    restart_gait: bool = False
+    """Every walk begins with the same step, at the start of an episode and after standing still. Otherwise
+    the trot starts anywhere in its cycle and runs on while the robot stands: only the clock tells where."""
     max_tilt: float = 60.0
     """A trunk that leans more than this has fallen, degrees."""
     min_height: float = 0.18
@@ -76,6 +80,8 @@ class QuadrupedConfig:
     """Largest offset of each joint from the standing pose at the start, rad."""
     friction: tuple[float, float] = (0.4, 1.25)
     """Sliding friction of the feet, drawn for each episode."""
+    payload: tuple[float, float] = (0.0, 0.0)
+    """Mass on the back of the robot, drawn for each episode, kg."""
     observation_noise: float = 1.0
     """Multiplies the sensor noise of the `policy` group; 0 switches it off."""
     push_interval: float = 10.0

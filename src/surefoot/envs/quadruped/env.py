@@ -13,7 +13,7 @@ from surefoot.envs.quadruped import observations, randomization
 from surefoot.envs.quadruped.commands import Commands
 from surefoot.envs.quadruped.config import CONTROL_DT, QuadrupedConfig
 from surefoot.envs.quadruped.measures import measures
-from surefoot.envs.quadruped.mirror import Mirror
+from surefoot.envs.quadruped.mirror import LEFT_RIGHT, Mirror
 from surefoot.envs.quadruped.rewards import weighted_terms
 from surefoot.envs.quadruped.robot import (
     DEFAULT_POSE,
@@ -41,8 +41,10 @@ class QuadrupedEnv(VecEnv):
     """`N` Go1-class robots on flat ground, each with its own velocity command.
 
     An action is twelve joint offsets from the standing pose, in units of `cfg.action_scale`. Observation
-    groups: `policy` `[N, 47]`, what a real robot measures (with noise), and `privileged` `[N, 13]`, for the
-    critic. Both are new tensors at every step. All randomness comes from one generator: the same seed gives
+    groups: `policy` `[N, 47]`, what a real robot measures (with noise); `proprioception` `[N, 45]`, the same
+    numbers without the clock of the reference trot; `privileged` `[N, 13]`, which the simulator alone knows,
+    and `hidden` `[N, 2]`, what differs from episode to episode and no sensor shows: friction and payload. All
+    are new tensors at every step. All randomness comes from one generator: the same seed gives
     the same numbers, whatever the number of threads.
 
     Velocities, in rewards and in measures, are those of the trunk at the end of the control step, in its
@@ -101,7 +103,7 @@ class QuadrupedEnv(VecEnv):
         self._action = np.zeros((num_envs, NUM_JOINTS), dtype=np.float32)
         self._previous_action = np.zeros_like(self._action)
         self._noise = cfg.observation_noise * observations.noise_amplitudes()
-        self._mirror = Mirror(self.device)
+        self._mirror = Mirror(self.physics.model, LEFT_RIGHT, self.device)
         self._renderer: Renderer | None = None
         self._observations, _ = self.reset()
 
@@ -173,7 +175,7 @@ class QuadrupedEnv(VecEnv):
         self._observations = self._observe(self._state())
 
     def mirror_observations(self, obs: Tensor, group: str) -> Tensor:
-        """Swap left and right in observations `[B, D]` of a group, `policy` or `privileged`."""
+        """Swap left and right in observations `[B, D]` of a group."""
         return self._mirror.observations(obs, group)
 
     def mirror_actions(self, actions: Tensor) -> Tensor:
@@ -214,6 +216,8 @@ class QuadrupedEnv(VecEnv):
         # A new tensor: a caller may hold on to the counts of the step before.
         self.episode_length_buf = self.episode_length_buf + 1
         self._phase = (self._phase + np.float32(CONTROL_DT * self.cfg.gait_frequency)) % np.float32(1.0)
+        if self.cfg.restart_gait:
+            self._phase[self.commands.standing] = 0.0
 
     def _state(self) -> State:
         physics = self.physics
@@ -229,6 +233,7 @@ class QuadrupedEnv(VecEnv):
             foot_velocity=physics.foot_velocity,
             foot_contact=physics.foot_contact,
             friction=physics.friction,
+            payload=physics.payload,
             command=self.commands.values,
             standing=self.commands.standing,
             phase=self._phase,
@@ -259,25 +264,33 @@ class QuadrupedEnv(VecEnv):
         return self._tensor(values.sum(axis=0) * np.float32(CONTROL_DT)), log
 
     def _start_episodes(self, ids: np.ndarray) -> None:
-        """Put robots `ids` back on their feet, each with its own friction, gait phase and command."""
+        """Put robots `ids` back on their feet, each with its own friction, load, gait phase and command."""
         if ids.size == 0:
             return
-        self.physics.set_friction(ids, self._rng.uniform(*self.cfg.friction, size=len(ids)))
-        self.physics.place(ids, *randomization.start_states(len(ids), self.cfg.start_joint_noise, self._rng))
+        cfg = self.cfg
+        self.physics.set_friction(ids, self._rng.uniform(*cfg.friction, size=len(ids)))
+        if cfg.payload[1] > 0.0:
+            self.physics.set_payload(ids, self._rng.uniform(*cfg.payload, size=len(ids)))
+        self.physics.place(ids, *randomization.start_states(len(ids), cfg.start_joint_noise, self._rng))
         self.commands.draw(ids)
         self.episode_length_buf = self.episode_length_buf.index_fill(0, self._tensor(ids), 0)
-        self._phase[ids] = self._rng.random(len(ids))
+        self._phase[ids] = 0.0 if cfg.restart_gait else self._rng.random(len(ids))
         self._action[ids] = 0.0
         self._previous_action[ids] = 0.0
 
     def _observe(self, state: State) -> dict[str, Tensor]:
-        """Both groups, as new tensors."""
+        """All groups, as new tensors."""
         policy = observations.policy_observation(state)
         if self.cfg.observation_noise > 0.0:
             uniform = self._rng.random(policy.shape, dtype=np.float32)
             policy += self._noise * (2.0 * uniform - 1.0)
-        privileged = observations.privileged_observation(state)
-        return {"policy": self._tensor(policy), "privileged": self._tensor(privileged)}
+        groups = {
+            "policy": policy,
+            "privileged": observations.privileged_observation(state),
+            "proprioception": observations.without_clock(policy),
+            "hidden": observations.hidden_observation(state),
+        }
+        return {name: self._tensor(values) for name, values in groups.items()}
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -1,6 +1,8 @@
-"""What the networks see: `policy`, which a real robot can measure, and `privileged`, for the critic only.
+"""What the networks see.
 
-Each group is a list of named parts; `LAYOUT` says how many columns each takes.
+A real robot can measure `policy`, and `proprioception`, which is the same without the clock of the reference
+trot. Only the simulator knows `privileged`, for critics and teachers, and `hidden`, what a robot would have
+to find out about its world. Each group is a list of named parts; `LAYOUT` says how many columns each takes.
 """
 
 from __future__ import annotations
@@ -14,16 +16,17 @@ from surefoot.envs.quadruped.state import State
 ANGULAR_VELOCITY_SCALE = 0.25
 JOINT_VELOCITY_SCALE = 0.05
 
+_PROPRIOCEPTION: dict[str, int] = {
+    "angular_velocity": 3,
+    "projected_gravity": 3,
+    "command": 3,
+    "joint_position": NUM_JOINTS,
+    "joint_velocity": NUM_JOINTS,
+    "last_action": NUM_JOINTS,
+}
+
 LAYOUT: dict[str, dict[str, int]] = {
-    "policy": {
-        "angular_velocity": 3,
-        "projected_gravity": 3,
-        "command": 3,
-        "joint_position": NUM_JOINTS,
-        "joint_velocity": NUM_JOINTS,
-        "last_action": NUM_JOINTS,
-        "clock": 2,
-    },
+    "policy": {**_PROPRIOCEPTION, "clock": 2},
     "privileged": {
         "body_velocity": 3,
         "foot_contact": NUM_LEGS,
@@ -31,6 +34,8 @@ LAYOUT: dict[str, dict[str, int]] = {
         "foot_height": NUM_LEGS,
         "friction": 1,
     },
+    "proprioception": _PROPRIOCEPTION,
+    "hidden": {"friction": 1, "payload": 1},
 }
 """Group -> part -> number of columns, in order."""
 
@@ -67,6 +72,11 @@ def policy_observation(s: State) -> np.ndarray:
     )
 
 
+def without_clock(policy: np.ndarray) -> np.ndarray:
+    """`[N, 45]`: the `proprioception` in a `policy` observation, with the noise of that one; a copy."""
+    return policy[:, : -LAYOUT["policy"]["clock"]].copy()
+
+
 def privileged_observation(s: State) -> np.ndarray:
     """`[N, 13]` float32: what only the simulator knows."""
     return np.concatenate(
@@ -80,3 +90,8 @@ def privileged_observation(s: State) -> np.ndarray:
         axis=1,
         dtype=np.float32,
     )
+
+
+def hidden_observation(s: State) -> np.ndarray:
+    """`[N, 2]` float32: the friction of the feet, and the payload in kg."""
+    return np.stack((s.friction, s.payload), axis=1)

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 from mujoco.batch import Batch, SimulationError
 
-from surefoot.envs.quadruped.robot import FOOT_RADIUS, HOME, JOINTS, LEGS, NUM_LEGS
+from surefoot.envs.quadruped.robot import FOOT_RADIUS, HOME, JOINTS, LEGS, NUM_LEGS, PAYLOAD_HEIGHT, TRUNK
 from surefoot.machine import available_cores
 
 CONTACT_FORCE = 1.0
@@ -42,6 +42,7 @@ class Physics:
         foot_position, foot_velocity: `[N, 4, 3]` m, m/s, center of each foot, world frame.
         foot_contact: `[N, 4]` bool.
         friction: `[N]` sliding friction of the feet; written by `set_friction`.
+        payload: `[N]` kg on the trunk; written by `set_payload`.
     """
 
     base_position: np.ndarray
@@ -74,6 +75,7 @@ class Physics:
         self._foot_geoms = [model.geom(leg).id for leg in LEGS]
         self._foot_friction = self.batch.expand("geom_friction")
         self.friction = self._foot_friction[:, self._foot_geoms[0], 0].astype(np.float32)
+        self.payload = np.zeros(num_envs, dtype=np.float32)
         self._home = model.key(HOME)
         self.place(np.arange(num_envs), self._home.qpos, self._home.qvel)
 
@@ -135,6 +137,22 @@ class Physics:
         """Set the sliding friction of the feet of simulations `ids`; `[K]`."""
         self._foot_friction[ids[:, None], self._foot_geoms, 0] = friction[:, None]
         self.friction[ids] = friction
+
+    def set_payload(self, ids: np.ndarray, payload: np.ndarray) -> None:
+        """Load the backs of simulations `ids` with a point mass each, `[K]` kg, `PAYLOAD_HEIGHT` up.
+
+        It is one rigid body with the trunk: mass, center of mass and inertia change, and with them the
+        constants that MuJoCo derives, such as the apparent inertia that contacts feel.
+        """
+        trunk = self.model.body(TRUNK)
+        mass = trunk.mass + payload
+        self.batch.expand("body_mass")[ids, trunk.id] = mass
+        self.batch.expand("body_ipos")[ids, trunk.id, 2] = trunk.ipos[2] + PAYLOAD_HEIGHT * payload / mass
+        # The parallel axis theorem, for two masses above each other: rolling and pitching get harder.
+        added = PAYLOAD_HEIGHT**2 * trunk.mass * payload / mass
+        self.batch.expand("body_inertia")[ids, trunk.id, :2] = trunk.inertia[:2] + added[:, None]
+        self.batch.set_const(ids.astype(np.int32))
+        self.payload[ids] = payload
 
     def _read(self) -> None:
         """Copy the bound fields into float32 arrays and rotate velocities into the body frame."""

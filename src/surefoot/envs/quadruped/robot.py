@@ -40,6 +40,12 @@ START_HEIGHT = 0.30
 FOOT_RADIUS = 0.023
 """Radius of the foot spheres, m."""
 
+TRUNK = "trunk"
+"""The body that carries the legs, and the payload."""
+
+PAYLOAD_HEIGHT = 0.08
+"""Height of the payload, a point mass, above the trunk's center of mass, m: it lies on the robot's back."""
+
 HOME = "home"
 """The keyframe of the standing pose."""
 

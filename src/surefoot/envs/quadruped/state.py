@@ -37,6 +37,8 @@ class State:
     """`[N, 4]` bool."""
     friction: np.ndarray
     """`[N]` sliding friction of the feet."""
+    payload: np.ndarray
+    """`[N]` kg on the trunk."""
     command: np.ndarray
     """`[N, 3]` forward and left velocity in m/s, yaw rate in rad/s."""
     standing: np.ndarray
