@@ -1,9 +1,9 @@
 """What does symmetry save? Environment steps until the quadruped walks, with mirrored samples and without.
 
-Every run is evaluated at regular checkpoints; the first one at which it reaches the walking target counts.
-The gait of the last checkpoint is measured, too: the share of time that each foot is on the floor.
+Every run is evaluated now and then; the first time that it reaches the walking target counts. The gait at the
+end is measured, too: the share of time that each foot is on the floor.
 
-    python benchmarks/symmetry.py [--seeds 0 1 2] [--env-steps 2500000] [--every 160000]
+    python benchmarks/symmetry.py [--seeds 0 1 2] [--env-steps 1500000] [--every 65536]
 
 One line of JSON per run.
 """
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import tempfile
-import time
-from pathlib import Path
+from dataclasses import replace
 
 import surefoot
+from surefoot.config import override
 from surefoot.envs.quadruped.robot import LEGS
+from surefoot.runners import OnPolicyRunner, Policy, evaluate_policy
+from surefoot.tasks.registry import get_task
 
 TARGET = {"vx_error": 0.15, "vy_error": 0.15, "yaw_rate_error": 0.20, "fall_rate": 0.05}
 SETTINGS = {
-    "mirrored samples": {"mirror_symmetry": True},
-    "mirror loss": {"mirror_symmetry": False, "mirror_loss_coef": 0.5},
-    "none": {"mirror_symmetry": False},
+    "mirrored samples": {"algorithm.mirror_symmetry": True},
+    "mirror loss": {"algorithm.mirror_symmetry": False, "algorithm.mirror_loss_coef": 0.5},
+    "none": {"algorithm.mirror_symmetry": False},
 }
 WARM_UP, MEASURED = 100, 500  # control steps
 
@@ -33,8 +33,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--env-steps", type=int, default=2_500_000)
-    parser.add_argument("--every", type=int, default=160_000, help="environment steps between two looks")
+    parser.add_argument("--env-steps", type=int, default=1_500_000)
+    parser.add_argument("--every", type=int, default=65_536, help="environment steps between two looks")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=["mirrored samples", "none"])
     options = parser.parse_args()
     for seed in options.seeds:
@@ -43,30 +43,31 @@ def main() -> None:
 
 
 def measure(name: str, seed: int, env_steps: int, every: int) -> dict[str, object]:
-    """Train once and look at all checkpoints."""
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.perf_counter()
-        run = surefoot.train(
-            "quadruped-flat", env_steps=env_steps, seed=seed, run_dir=f"{folder}/run", console=False,
-            overrides={**SETTINGS[name], "save_interval": max(1, every // (256 * 16))},
-        )  # fmt: skip
-        seconds = time.perf_counter() - started
-        files = sorted((run.run_dir / "checkpoints").glob("iteration_*.pt"))
-        looks = [(steps_of(file), surefoot.evaluate(file, episodes=64, seed=100)) for file in files]
-        reached = [steps for steps, scores in looks if reaches_target(scores)]
-        left, right = duty_factors(files[-1])
-    last = looks[-1][1]
+    """Train once, look now and then until the target is reached, measure the gait at the end."""
+    task = get_task("quadruped-flat")
+    env = task.make_env(task.num_envs, seed, "cpu", task.env_config, None)
+    looked_at = task.make_env(64, 1000 + seed, "cpu", task.env_config, None)
+    cfg = override(replace(task.train_config, seed=seed), SETTINGS[name])
+    runner = OnPolicyRunner(env, cfg)
+    policy = runner.get_inference_policy()
+    per_iteration = task.num_envs * cfg.num_steps_per_env
+    reached = None
+    while runner.progress.env_steps < env_steps:
+        runner.learn(max(1, every // per_iteration))
+        if reached is None and reaches_target(evaluate_policy(looked_at, policy, 64)):
+            reached = runner.progress.env_steps
+    last = evaluate_policy(looked_at, policy, 64)
+    left, right = duty_factors(policy)
     return {
         "symmetry": name,
         "seed": seed,
-        "env_steps": looks[-1][0],
-        "train_seconds": round(seconds, 1),
-        "steps_to_target": reached[0] if reached else math.inf,
+        "steps_to_target": reached,
+        "env_steps": runner.progress.env_steps,
+        "train_seconds": round(runner.progress.seconds, 1),
         **{key: round(last[key], 3) for key in TARGET},
         "duty_factor_left": round(left, 3),
         "duty_factor_right": round(right, 3),
         "duty_factor_difference": round(abs(left - right) / (0.5 * (left + right)), 4),
-        "looks": [[steps, *(round(scores[key], 3) for key in TARGET)] for steps, scores in looks],
     }
 
 
@@ -75,16 +76,10 @@ def reaches_target(scores: dict[str, float]) -> bool:
     return all(scores[key] <= most for key, most in TARGET.items())
 
 
-def steps_of(checkpoint: Path) -> int:
-    """Environment steps that a checkpoint has seen: 256 robots x 16 steps per iteration."""
-    return int(checkpoint.stem.removeprefix("iteration_")) * 256 * 16
-
-
-def duty_factors(checkpoint: Path) -> tuple[float, float]:
+def duty_factors(policy: Policy) -> tuple[float, float]:
     """Share of time on the floor, of left and right feet, walking straight ahead at 0.8 m/s."""
     env = surefoot.make("quadruped-flat", num_envs=64, seed=7, push_speed=0.0, push_turn=0.0)
-    policy = surefoot.load_policy(checkpoint)
-    obs, _ = env.reset()
+    env.reset()
     env.set_command(0.8, 0.0, 0.0)
     obs = env.get_observations()
     contact = dict.fromkeys(LEGS, 0.0)

@@ -88,7 +88,7 @@ def expand_path(name: str, tree: Mapping[str, Any]) -> str:
     if matches:
         raise ConfigError(f"setting '{name}' is ambiguous: {' or '.join(matches)}")
     parent, _, key = name.rpartition(".")
-    if _is_empty_mapping(tree, parent):
+    if any(path == parent or path.endswith("." + parent) for path in paths if _is_empty(tree, path)):
         raise ConfigError(f"unknown setting '{name}': to add {key}, write {parent}={{{key}: VALUE}}")
     ends = {end for path in paths for end in (path, path.rsplit(".", 1)[-1])}
     close = did_you_mean(name, ends) if difflib.get_close_matches(name, ends, cutoff=0.5) else ""
@@ -103,17 +103,20 @@ def _paths(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield from _paths(value, path)
 
 
-def _is_empty_mapping(tree: Mapping[str, Any], path: str) -> bool:
+def _is_empty(tree: Mapping[str, Any], path: str) -> bool:
+    """Whether there is nothing at this path: no mapping, or one without entries."""
     node: Any = tree
     for name in path.split("."):
         node = node.get(name) if isinstance(node, Mapping) else None
-    return isinstance(node, Mapping) and not node
+    return node is None or (isinstance(node, Mapping) and not node)
 
 
 def _assign(tree: dict[str, Any], path: str, value: Any) -> None:
     *parents, leaf = path.split(".")
     node, walked = tree, ""
     for depth, name in enumerate((*parents, leaf)):
+        if node is None:
+            raise ConfigError(f"'{walked}' is none: to set {name}, write {walked}={{{name}: VALUE}}")
         if not isinstance(node, dict) or (name not in node):
             choices = node if isinstance(node, dict) else []
             where = f" in '{walked}'" if walked else ""

@@ -245,3 +245,10 @@ def test_a_new_key_of_an_empty_mapping_is_given_with_the_mapping():
     text = message(expand_path, "env.kwargs.foo", tree)
     assert text == "unknown setting 'env.kwargs.foo': to add foo, write env.kwargs={foo: VALUE}"
     assert "to add" not in message(expand_path, "env.backend.foo", tree)
+
+
+def test_a_setting_of_something_that_is_switched_off_says_how_to_switch_it_on():
+    with pytest.raises(
+        ConfigError, match=r"'algorithm.rnd' is none: to set weight, write algorithm.rnd=\{weight: VALUE\}"
+    ):
+        override(RunnerConfig(), {"algorithm.rnd.weight": "0.5"})

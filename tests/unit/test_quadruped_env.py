@@ -39,6 +39,8 @@ def test_shapes_types_and_names():
     assert {group: tuple(value.shape) for group, value in obs.items()} == {
         "policy": (4, 47),
         "privileged": (4, 13),
+        "proprioception": (4, 45),
+        "hidden": (4, 2),
     }
     obs, rewards, dones, extras = env.step(torch.zeros(4, 12))
     assert (rewards.shape, rewards.dtype) == ((4,), torch.float32)

@@ -82,7 +82,7 @@ def policy_columns(part):
     return slice(start, start + sizes[part])
 
 
-def test_noise_is_uniform_in_policy_and_absent_from_command_action_clock_and_privileged():
+def test_noise_is_uniform_in_policy_and_absent_from_command_action_clock_and_what_only_simulators_know():
     noisy = QuadrupedEnv(2000, seed=5, num_threads=1)
     clean = QuadrupedEnv(2000, seed=5, cfg=QuadrupedConfig(observation_noise=0.0), num_threads=1)
     exact = observations.policy_observation(noisy._state())
@@ -93,7 +93,7 @@ def test_noise_is_uniform_in_policy_and_absent_from_command_action_clock_and_pri
         np.testing.assert_allclose(error[:, columns].mean(axis=0), 0.0, atol=0.06)
     for part in ("command", "last_action", "clock"):
         assert not error[:, policy_columns(part)].any()
-    for group in ("privileged",):
+    for group in ("privileged", "hidden"):
         assert torch.equal(noisy.get_observations()[group], clean.get_observations()[group])
 
 

@@ -410,12 +410,15 @@ def make_runner(log_dir=None, rnd: RNDConfig | None = FULL) -> OnPolicyRunner:
     return OnPolicyRunner(Maze(num_envs=4, time_limit=4), cfg, log_dir)
 
 
-def collect(runner: OnPolicyRunner) -> None:
-    obs = runner.env.get_observations()
+def collect(runner: OnPolicyRunner) -> Tensor:
+    """Fill and judge a rollout; the states that its steps led to, `[T * N, D]`."""
+    obs, arrived = runner.env.get_observations(), []
     for _ in range(6):
         obs, rewards, dones, extras = runner.env.step(runner.alg.act(obs))
         runner.alg.process_env_step(obs, rewards, dones, extras)
+        arrived.append(extras["final_obs"]["policy"])
     runner.alg.compute_returns(obs)
+    return torch.cat(arrived)
 
 
 def test_the_task_reward_is_left_alone_and_the_returns_are_not():
@@ -427,13 +430,24 @@ def test_the_task_reward_is_left_alone_and_the_returns_are_not():
     assert (curious.alg.rollout.returns > plain.alg.rollout.returns).all()
 
 
+def test_where_an_episode_ended_its_true_end_is_looked_at():
+    runner = make_runner(rnd=replace(FULL, reward_normalization=False))
+    curiosity, looked_at = runner.alg.curiosity, []
+    rewards = curiosity.rewards
+    curiosity.rewards = lambda arrived, shape: looked_at.append(arrived["policy"]) or rewards(arrived, shape)
+    arrived = collect(runner)
+    assert runner.alg.storage.ended.sum() == 4  # all episodes, by the time limit, in the fourth step
+    assert torch.equal(looked_at[0], arrived)
+    assert not torch.equal(looked_at[0][12:16], runner.env.looks[runner.env.start].expand(4, -1))
+
+
 def test_metrics_of_curiosity_are_logged():
     runner = make_runner()
     collect(runner)
     metrics = runner.alg.update()
     assert {"rnd_loss", "rnd_intrinsic_reward", "rnd_weight"} <= set(metrics)
     assert metrics["rnd_weight"].item() == pytest.approx(0.5 * (1 - 6 / 20))
-    assert "rnd_loss" not in make_runner(rnd=None).alg.state_dict()
+    assert "curiosity" not in make_runner(rnd=None).alg.state_dict()
 
 
 def test_a_resumed_run_goes_on_as_curious_as_it_was(tmp_path):

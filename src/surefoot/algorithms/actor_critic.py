@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -204,6 +205,8 @@ class ActorCritic:
             after = torch.cat((storage.observations[group][1:], self._last_obs[group].unsqueeze(0)))
             if storage.final_observations:
                 after[known] = storage.final_observations[group][known]
+            if not storage.all_valid:
+                after[~storage.valid] = math.nan  # of a discarded answer there is nothing to learn
             arrivals[group] = after.flatten(0, 1)
         return arrivals
 

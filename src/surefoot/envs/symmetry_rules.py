@@ -84,8 +84,9 @@ def mask_faults(spec: ActionSpec, mask: Tensor, actions: Tensor) -> Iterator[str
 
 
 def constant_columns(batch: Tensor) -> list[int]:
-    """Columns of vectors `[B, D]` that hold the same number in every row; none for images."""
-    return (batch == batch[:1]).all(0).nonzero().flatten().tolist() if batch.dim() == 2 else []
+    """Columns of vectors `[B, D]` that hold the same number in every row; none for images and masks."""
+    is_vector = batch.dim() == 2 and batch.dtype != torch.bool
+    return (batch == batch[:1]).all(0).nonzero().flatten().tolist() if is_vector else []
 
 
 def _kind_fault(image: Any, batch: Tensor) -> str | None:

@@ -1,6 +1,7 @@
 """Additions to the update that an algorithm can do without."""
 
-from surefoot.extensions.rnd import RandomNetworkDistillation, RNDConfig, RNDWeightSchedule
+from surefoot.extensions.rnd import RandomNetworkDistillation
+from surefoot.extensions.rnd_config import RNDConfig, RNDWeightSchedule
 from surefoot.extensions.symmetry import MirrorSymmetry, SymmetryAugmentation
 
 __all__ = [

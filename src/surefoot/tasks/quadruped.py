@@ -1,12 +1,14 @@
-"""The quadruped's task: which settings make it walk."""
+"""The quadruped's tasks: which settings make it walk."""
 
 from __future__ import annotations
 
-from surefoot.algorithms import PPOConfig
+from dataclasses import replace
+
+from surefoot.algorithms import DistillationConfig, PPOConfig
 from surefoot.envs.quadruped import QuadrupedConfig, QuadrupedEnv
 from surefoot.errors import TaskError
 from surefoot.models import ModelConfig
-from surefoot.runners.config import RunnerConfig
+from surefoot.runners.config import DistillationRunnerConfig, RunnerConfig
 from surefoot.tasks.registry import Task, check_view
 
 
@@ -22,10 +24,32 @@ def quadruped_flat() -> Task:
     )
 
 
+def quadruped_hidden() -> Task:
+    """Walk as before, with a teacher that sees everything and a student that has to remember.
+
+    Training makes the teacher. Its student reads `proprioception`: no clock, no velocity, no friction, no
+    payload. That every walk begins with the same step is what makes the rhythm of the trot knowable without a
+    clock: it follows from when the robot set off. One moment's sensors do not tell, a memory does.
+
+    What the student learns is not symmetric, since it begins with one leg: mirrored samples are for the
+    teacher, whose clock tells it which leg is meant.
+    """
+    everything = ("policy", "privileged", "hidden")
+    return Task(
+        name="quadruped-hidden",
+        summary="a teacher for robots that cannot see friction, payload or gait clock: they have to remember",
+        num_envs=256,
+        env_config=QuadrupedConfig(friction=(0.2, 1.25), payload=(0.0, 4.0), restart_gait=True),
+        make_env=_make_env,
+        train_config=replace(_train_config(), obs_groups={"actor": everything, "critic": everything}),
+        distill_config=_distill_config(everything),
+    )
+
+
 def _make_env(num_envs: int, seed: int, device: str, cfg: QuadrupedConfig, view: str | None) -> QuadrupedEnv:
     check_view(view)
     if view == "window":
-        raise TaskError("quadruped-flat cannot be shown while it trains; film it with `surefoot play RUN`")
+        raise TaskError("the quadruped cannot be shown while it trains; film it with `surefoot play RUN`")
     return QuadrupedEnv(num_envs, seed=seed, device=device, cfg=cfg)
 
 
@@ -58,4 +82,24 @@ def _train_config() -> RunnerConfig:
             normalize_values=True,
             mirror_symmetry=True,
         ),
+    )
+
+
+def _distill_config(teacher: tuple[str, ...]) -> DistillationRunnerConfig:
+    student = ModelConfig(
+        hidden_dims=(128, 128),
+        activation="elu",
+        obs_normalization=True,
+        obs_clip=5.0,
+        rnn_type="gru",
+        rnn_hidden_dim=128,
+    )
+    return DistillationRunnerConfig(
+        # Gradients reach back through more than one period of the trot, which is 25 steps.
+        num_steps_per_env=32,
+        max_iterations=1000,
+        obs_groups={"student": ("proprioception",), "teacher": teacher},
+        student=student,
+        random_episode_start=True,
+        algorithm=DistillationConfig(num_learning_epochs=2, gradient_length=32, learning_rate=1e-3),
     )

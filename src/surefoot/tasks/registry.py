@@ -50,7 +50,10 @@ def check_view(view: str | None) -> None:
         raise ConfigError(f"unknown view {view!r}; valid: {', '.join(VIEWS)} or None")
 
 
-OWN_TASKS: Mapping[str, str] = {"quadruped-flat": "surefoot.tasks.quadruped:quadruped_flat"}
+OWN_TASKS: Mapping[str, str] = {
+    "quadruped-flat": "surefoot.tasks.quadruped:quadruped_flat",
+    "quadruped-hidden": "surefoot.tasks.quadruped:quadruped_hidden",
+}
 """Surefoot's own tasks: name -> where the function lives that returns it."""
 
 

@@ -79,7 +79,7 @@ def plan_training(task: Task, init: SavedPolicy | None = None) -> RunConfig:
 def plan_distillation(task: Task, teacher: SavedPolicy) -> RunConfig:
     """What a task says about learning from a teacher, who brings network and observation set."""
     cfg = task.distill_config or _derived_distillation(task.train_config)
-    sets = {"student": task.train_config.obs_groups["actor"], **cfg.obs_groups, "teacher": teacher.groups}
+    sets = {**cfg.obs_groups, "teacher": teacher.groups}
     return RunConfig(
         task.name,
         task.num_envs,
@@ -92,8 +92,9 @@ def plan_distillation(task: Task, teacher: SavedPolicy) -> RunConfig:
 
 def _derived_distillation(cfg: RunnerConfig) -> DistillationRunnerConfig:
     """A student that is and sees what the actor is and sees."""
-    shared = {each.name: getattr(cfg, each.name) for each in fields(LoopConfig) if each.name != "obs_groups"}
-    return DistillationRunnerConfig(**shared, student=cfg.actor)
+    shared = {each.name: getattr(cfg, each.name) for each in fields(LoopConfig)}
+    sets = {"student": cfg.obs_groups["actor"]} if "actor" in cfg.obs_groups else {}
+    return DistillationRunnerConfig(**{**shared, "obs_groups": sets}, student=cfg.actor)
 
 
 def _env_after(task: Task, saved: SavedPolicy) -> dict[str, Any]:
