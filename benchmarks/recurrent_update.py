@@ -1,5 +1,7 @@
-"""What does a memory cost? One PPO update with an LSTM or a GRU against one with a feed-forward network of as
-many parameters, 64 environments x 24 steps, in turn in one process; and against rsl_rl, if it is installed.
+"""What does a memory cost?
+
+One PPO update with an LSTM or a GRU against one with a feed-forward network of as many parameters, 64
+environments x 24 steps, in turn in one process; and against rsl_rl, if it is installed.
 
     python benchmarks/recurrent_update.py [--rounds 15] [--end-probability 0.002]
 
@@ -85,7 +87,7 @@ def update(each: Learner, end_probability: float) -> float:
     return time.perf_counter() - started
 
 
-def rsl_rl_learner(name: str):  # noqa: ANN201 (an optional package)
+def rsl_rl_learner(name: str):
     """The same in rsl_rl 5."""
     from rsl_rl.algorithms import PPO
     from rsl_rl.models import MLPModel, RNNModel
@@ -107,7 +109,7 @@ def rsl_rl_learner(name: str):  # noqa: ANN201 (an optional package)
     return PPO(actor, critic, storage, num_learning_epochs=5, num_mini_batches=4, entropy_coef=0.01)
 
 
-def rsl_rl_update(algorithm, end_probability: float) -> float:  # noqa: ANN001
+def rsl_rl_update(algorithm, end_probability: float) -> float:
     """As `update`."""
     from tensordict import TensorDict
 

@@ -10,11 +10,11 @@ import pytest
 import surefoot
 
 PUBLIC = {
-    "surefoot": "make train evaluate load_policy __version__",
+    "surefoot": "make train distill evaluate load_policy __version__",
     "surefoot.functional": "gae normalize_advantages clipped_surrogate value_loss approx_kl "
     "explained_variance",
     "surefoot.distributions": "Gaussian Categorical",
-    "surefoot.runners": "OnPolicyRunner",
+    "surefoot.runners": "OnPolicyRunner DistillationRunner",
     "surefoot.envs": "VecEnv check_vec_env make_gymnasium",
     "surefoot.envs.quadruped": "QuadrupedEnv",
 }

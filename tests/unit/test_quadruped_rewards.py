@@ -26,6 +26,7 @@ def a_state(**changes) -> State:
         "foot_velocity": np.zeros((1, 4, 3)),
         "foot_contact": np.ones((1, 4), dtype=bool),
         "friction": np.array([0.8]),
+        "payload": np.array([0.0]),
         "command": np.zeros((1, 3)),
         "standing": np.array([True]),
         "phase": np.array([0.0]),

@@ -1,16 +1,20 @@
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 import surefoot
+from surefoot.config import to_mapping
 from surefoot.errors import ConfigError
-from surefoot.runners import Budget
+from surefoot.models import ModelConfig
+from surefoot.runners import Budget, DistillationRunnerConfig, SavedPolicy
+from surefoot.runners.run_folder import find_checkpoint
 from surefoot.tasks.machine import check_device, torch_threads
 from surefoot.tasks.registry import get_task
 from surefoot.tasks.run import _rebuild_env
-from surefoot.tasks.run_config import new_config, plan_training
+from surefoot.tasks.run_config import RunConfig, new_config, plan_distillation, plan_training
 
 NO_LIMIT = Budget()
 SHORT = {"num_envs": 4, "console": False}
@@ -46,6 +50,45 @@ def test_max_iterations_is_the_budget_where_none_is_given():
     assert budget() == Budget(iterations=390)
     assert budget(max_iterations=7) == Budget(iterations=7)
     assert budget(Budget(seconds=5.0), max_iterations=7) == Budget(seconds=5.0)
+
+
+def test_a_run_of_either_kind_is_read_from_its_settings_as_it_was_written(run):
+    cartpole, saved = get_task("CartPole-v1"), SavedPolicy.read(find_checkpoint(run.run_dir))
+    for plan in (plan_training(cartpole), plan_training(cartpole, saved), plan_distillation(cartpole, saved)):
+        assert RunConfig.read(to_mapping(plan)) == plan
+    assert plan_distillation(cartpole, saved).kind == "distillation"
+
+
+def test_settings_that_do_not_say_their_kind_are_of_ppo():
+    """As they were before there was another."""
+    config = to_mapping(plan_training(get_task("CartPole-v1")))
+    for name in ("kind", "init", "teacher"):
+        del config[name]
+    assert RunConfig.read(config) == plan_training(get_task("CartPole-v1"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "message"),
+    [
+        ("imitation", {}, "kind = 'imitation': expected one of ppo, distillation"),
+        ("ppo", {"algorithm": {"gama": 0.9}}, "unknown setting 'train.algorithm.gama'; did you mean 'gamma'"),
+        ("distillation", {"algorithm": {"gamma": 0.9}}, "unknown setting 'train.algorithm.gamma'"),
+        ("distillation", {"studnt": {}}, "unknown setting 'train.studnt'; did you mean 'student'"),
+    ],
+)
+def test_mistakes_in_the_settings_of_a_run_are_named_by_its_kind(kind, train, message):
+    with pytest.raises(ConfigError, match=message):
+        RunConfig.read({"task": "CartPole-v1", "num_envs": 4, "kind": kind, "train": train})
+
+
+def test_a_task_may_say_who_its_student_is(run):
+    student = ModelConfig(hidden_dims=(4,))
+    own = DistillationRunnerConfig(student=student, obs_groups={"student": ("proprioception",)})
+    saved = SavedPolicy.read(find_checkpoint(run.run_dir))
+    train = plan_distillation(replace(get_task("CartPole-v1"), distill_config=own), saved).train
+    assert isinstance(train, DistillationRunnerConfig)
+    assert (train.student, train.teacher) == (student, saved.model)
+    assert train.obs_groups == {"student": ("proprioception",), "teacher": ("policy",)}
 
 
 def test_a_spent_budget_is_an_error_and_changes_nothing(run):

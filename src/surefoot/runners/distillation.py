@@ -29,10 +29,7 @@ class DistillationRunner(Runner[DistillationRunnerConfig, Distillation]):
     """
 
     config_type = DistillationRunnerConfig
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.teacher_loaded = False
+    teacher_loaded = False
 
     def _make_algorithm(self) -> Distillation:
         return build_distillation(

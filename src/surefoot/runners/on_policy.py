@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -26,11 +26,7 @@ class OnPolicyRunner(Runner[RunnerConfig, Learner]):
     """
 
     config_type = RunnerConfig
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._health = HealthCheck(self._target_kl(), self._max_std())
-        self._saw_missing_time_outs = False
+    _saw_missing_time_outs = False
 
     def _make_algorithm(self) -> Learner:
         return build_learner(
@@ -47,6 +43,10 @@ class OnPolicyRunner(Runner[RunnerConfig, Learner]):
 
     def _fewest_samples(self) -> int:
         return self.cfg.algorithm.num_mini_batches
+
+    @cached_property
+    def _health(self) -> HealthCheck:
+        return HealthCheck(self._target_kl(), self._max_std())
 
     def _target_kl(self) -> float:
         """The KL that an update aims at; infinite where nothing aims at one."""
