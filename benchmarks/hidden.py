@@ -1,10 +1,10 @@
 """What is a memory worth to a robot that cannot see everything?
 
 A teacher learns `quadruped-hidden` with PPO from everything that the simulator knows. Students with and
-without a memory, with as many parameters, learn from it by distillation, from sensors alone: no gait clock,
-no velocity, no friction, no payload.
+without a memory, with as many parameters, learn from it by distillation, from sensors alone: no velocity,
+no friction, no payload.
 
-    python benchmarks/hidden.py [--teacher RUN] [--student-env-steps 1500000] [--seeds 0 1 2]
+    python benchmarks/hidden.py [--teacher RUN] [--student-env-steps 800000] [--seeds 0 1 2]
 
 One line of JSON for the teacher and for each student.
 """
@@ -32,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--teacher", type=Path, help="a run of quadruped-hidden; none: trains one")
     parser.add_argument("--teacher-env-steps", type=int, default=2_500_000)
-    parser.add_argument("--student-env-steps", type=int, default=1_500_000)
+    parser.add_argument("--student-env-steps", type=int, default=800_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--students", nargs="+", choices=STUDENTS, default=["gru", "none"])
     parser.add_argument("--keep", type=Path, help="folder for the runs; none: a temporary one")

@@ -69,7 +69,7 @@ def test_layer_norm_standardizes_each_sample_over_channels_and_pixels():
 def test_a_sample_has_the_same_features_whatever_its_neighbors(cfg):
     cnn = CNN((2, 40, 40), cfg)
     images = torch.rand(5, 2, 40, 40)
-    torch.testing.assert_close(cnn(images)[3:4], cnn(images[3:4]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(cnn(images)[3:4], cnn(images[3:4]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])

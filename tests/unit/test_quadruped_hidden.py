@@ -192,7 +192,7 @@ def test_every_walk_begins_with_the_same_step():
 
 def test_the_student_of_the_hidden_task_sees_nothing_that_is_hidden_and_its_teacher_all():
     task = get_task("quadruped-hidden")
-    assert task.distill_config.obs_groups["student"] == ("proprioception",)
+    assert task.distill_config.obs_groups["student"] == ("policy",)
     everything = {"policy", "privileged", "hidden"}
     for groups in (*task.train_config.obs_groups.values(), task.distill_config.obs_groups["teacher"]):
         assert set(groups) == everything
@@ -201,8 +201,6 @@ def test_the_student_of_the_hidden_task_sees_nothing_that_is_hidden_and_its_teac
     assert cfg.payload[1] > 0.2 * 12.76  # kg: a quarter of the robot, about
     assert cfg.restart_gait  # without it, nothing that a student sees tells where in the trot its teacher is
     assert task.distill_config.student.rnn_type != "none"
-    period = 1.0 / cfg.gait_frequency / 0.02
-    assert task.distill_config.algorithm.gradient_length > period
 
 
 def test_teacher_and_student_of_the_hidden_task_learn(tmp_path):
@@ -214,5 +212,5 @@ def test_teacher_and_student_of_the_hidden_task_learn(tmp_path):
     student = DistillationRunner(env, dataclasses.replace(task.distill_config, num_steps_per_env=4))
     student.load_teacher(tmp_path / "teacher.pt")
     student.run(Budget(iterations=1))
-    assert student.policy.groups == ("proprioception",)
+    assert student.policy.groups == ("policy",)
     assert all(parameter.isfinite().all() for parameter in student.policy.parameters())

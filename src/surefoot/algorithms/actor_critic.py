@@ -69,9 +69,16 @@ class ActorCritic:
         self.memories = self._empty_memories()
         self.trajectories: Trajectories | None = None
         self._first_memories = self.memories
+        self._network_groups = tuple(dict.fromkeys((*actor.groups, *critic.groups)))
         self._read_groups = tuple(dict.fromkeys(self._groups_in_use()))
         self._rewards = storage.rewards
         self._last_obs: Observations = {}
+
+    def discard_rollout(self) -> None:
+        """Forget a rollout that was not learned from, if there is one, and what was remembered of it."""
+        self.memories = self._first_memories
+        self.rollout = None
+        self.storage.clear()
 
     @torch.no_grad()
     def act(self, obs: Observations) -> Tensor:
@@ -133,6 +140,7 @@ class ActorCritic:
         advantages, returns = self._estimate(valuation)
         log_probs = self._behavior().log_prob(storage.actions.flatten(0, 1)).view_as(advantages)
         rollout = storage.flatten(log_probs, valuation.values, advantages, returns)
+        rollout = replace(rollout, observations={g: rollout.observations[g] for g in self._network_groups})
         self.memories = replace(self.memories, critic=valuation.memory)
         if self.is_recurrent:
             self.trajectories = self._trajectories()
@@ -176,7 +184,7 @@ class ActorCritic:
     def _groups_in_use(self) -> Iterable[str]:
         """Observation groups that have to be stored."""
         of_curiosity = () if self.curiosity is None else self.curiosity.groups
-        return (*self.actor.groups, *self.critic.groups, *of_curiosity)
+        return (*self._network_groups, *of_curiosity)
 
     def _rewards_to_learn_from(self) -> Tensor:
         """Rewards in storage, which stay what they are, scaled, clipped and added to if so configured."""
@@ -202,9 +210,9 @@ class ActorCritic:
         known = storage.ended & storage.final_known.unsqueeze(1)
         arrivals = {}
         for group in self.curiosity.groups if self.curiosity is not None else ():
-            after = torch.cat((storage.observations[group][1:], self._last_obs[group].unsqueeze(0)))
+            after = torch.cat((storage.observations[group][1:], self._last_obs[group].unsqueeze(0))).float()
             if storage.final_observations:
-                after[known] = storage.final_observations[group][known]
+                after[known] = storage.final_observations[group][known].float()
             if not storage.all_valid:
                 after[~storage.valid] = math.nan  # of a discarded answer there is nothing to learn
             arrivals[group] = after.flatten(0, 1)

@@ -30,6 +30,10 @@ class Algorithm(Protocol):
         """Set what has to stay the same until the next iteration; `progress` runs from 0 to 1."""
         ...
 
+    def discard_rollout(self) -> None:
+        """Forget a rollout that was not learned from, if there is one, and what was remembered of it."""
+        ...
+
     def act(self, obs: Observations) -> Tensor:
         """Draw actions `[N, A]` (or `[N]`) for the observations and store both."""
         ...

@@ -125,6 +125,12 @@ class Distillation:
         """Set the learning rate; `progress` is the share of the training budget that is used up, 0 to 1."""
         self._rate.begin_update(progress)
 
+    def discard_rollout(self) -> None:
+        """Forget a rollout that was not learned from, if there is one, and what was remembered of it."""
+        self._memory = self._first_memory
+        self.labels = None
+        self.storage.clear()
+
     @torch.no_grad()
     def act(self, obs: Observations) -> Tensor:
         """Draw the student's actions `[N, A]` (or `[N]`) and store them with what student and teacher see.
@@ -188,6 +194,7 @@ class Distillation:
         metrics["learning_rate"] = self.learning_rate.clone()
         self.student.encoder.absorb({g: storage.valid_rows(obs) for g, obs in storage.observations.items()})
         storage.clear()
+        self._first_memory = self._memory
         return metrics
 
     def _windows(self) -> Iterator[_Window]:

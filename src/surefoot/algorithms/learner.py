@@ -133,7 +133,8 @@ class Learner(ActorCritic):
     @torch.no_grad()
     def _live_through_mirrored(self, symmetry: SymmetryAugmentation) -> Memories:
         """What actor and critic would remember by now, had they seen the mirror image of the rollout."""
-        obs = symmetry.mirror_observations(self.storage.flat_observations())
+        flat = self.storage.flat_observations()
+        obs = symmetry.mirror_observations({group: flat[group] for group in self._network_groups})
         begin = self._mirrored_memories
         pairs = ((self.actor, begin.actor), (self.critic, begin.critic))
         return Memories(*(after_rollout(model, obs, memory, self.storage.ended) for model, memory in pairs))
@@ -156,6 +157,7 @@ class Learner(ActorCritic):
         metrics |= self._learn_what_is_new()
         self._absorb(rollout)
         self.storage.clear()
+        self._first_memories = self.memories
         return metrics
 
     @abstractmethod
@@ -220,7 +222,8 @@ class Learner(ActorCritic):
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned, and forget what other networks remembered."""
+        self.memories = self._first_memories = self._mirrored_memories = self._empty_memories()
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
         self.optimizer.load_state_dict(state["optimizer"])

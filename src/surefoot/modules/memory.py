@@ -84,7 +84,7 @@ class Memory(nn.Module):
         return output, hidden if is_lstm else (hidden,)
 
     def init_orthogonal(self) -> None:
-        """Make every gate's matrices orthogonal and biases zero, but for an LSTM's forget gate, which is open.
+        """Make every gate's matrices orthogonal, and biases zero but for an LSTM's open forget gate.
 
         A forget bias of 1 lets a fresh network remember at all: Jozefowicz et al., 2015,
         https://proceedings.mlr.press/v37/jozefowicz15.html.

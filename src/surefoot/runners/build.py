@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -33,7 +33,18 @@ def with_resolved_obs_groups(cfg: Config, interface: Interface) -> tuple[Config,
     """
     shapes = interface.observations
     resolved, remarks = resolve_obs_groups(cfg.obs_groups, shapes, cfg.obs_sets, interface.default_groups)
-    return replace(cfg, obs_groups=resolved), [*remarks, describe_obs_sets(resolved, shapes)]
+    cfg = replace(cfg, obs_groups=resolved)
+    return cfg, [*remarks, describe_obs_sets(resolved, shapes), *_without_effect(cfg, shapes)]
+
+
+def _without_effect(cfg: LoopConfig, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    """Settings of convolutions that nothing uses, in sentences."""
+    if not isinstance(cfg, RunnerConfig) or not cfg.algorithm.share_cnn_encoders:
+        return
+    if all(len(shapes[group]) == 1 for group in cfg.obs_groups["critic"]):
+        yield "share_cnn_encoders has no effect: the critic reads no images"
+    elif (cfg.critic.cnn, cfg.critic.cnn_by_group) != (cfg.actor.cnn, cfg.actor.cnn_by_group):
+        yield "critic.cnn has no effect with share_cnn_encoders: the actor's convolutions are used"
 
 
 def build_learner(

@@ -92,7 +92,7 @@ class Collector:
         """
         assert self._obs is not None
         obs, self._iteration = self._obs, iteration
-        self.alg.storage.clear()  # of what a refused rollout may have left
+        self.alg.discard_rollout()  # what a refused one may have left
         if self._forced_resets is not None:
             self._forced_resets.begin_iteration(iteration)
         with torch.no_grad():

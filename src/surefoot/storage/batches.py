@@ -95,7 +95,8 @@ def environment_batches(
     """Mini-batches for networks with a memory: all steps of some environments each.
 
     Every environment, and thus every sample, is visited once per epoch. The numbers of environments in two
-    mini-batches differ by at most one.
+    mini-batches differ by at most one. An environment of which every step was discarded is left out, and if
+    fewer are left than mini-batches are wanted, there are fewer.
 
     Raises:
         ConfigError: more mini-batches than environments.
@@ -106,8 +107,10 @@ def environment_batches(
             f"num_mini_batches = {num_mini_batches} exceeds the {num_envs} environments: "
             "with a recurrent network a mini-batch holds whole environments"
         )
+    present = trajectories.valid.any(0)
     for _ in range(num_epochs):
         order = torch.randperm(num_envs, generator=generator, device=rollout.actions.device).cpu()
-        for env_ids in order.tensor_split(num_mini_batches):
+        order = order[present[order]]
+        for env_ids in order.tensor_split(min(num_mini_batches, len(order))):
             rows, history = trajectories.of_environments(env_ids)
             yield replace(rollout[rows], history=history)

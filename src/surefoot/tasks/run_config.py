@@ -80,7 +80,7 @@ def plan_training(task: Task, init: SavedPolicy | None = None) -> RunConfig:
 def plan_distillation(task: Task, teacher: SavedPolicy) -> RunConfig:
     """What a task says about learning from a teacher, who brings network and observation set."""
     cfg = task.distill_config or _derived_distillation(task.train_config)
-    sets = {**cfg.obs_groups, "teacher": teacher.groups}
+    sets = {"student": teacher.groups, **cfg.obs_groups, "teacher": teacher.groups}
     return RunConfig(
         task.name,
         task.num_envs,
