@@ -73,7 +73,7 @@ def test_cartpole_is_balanced_without_seeing_velocities(rnn_type, seed):
 @recurrent
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_pendulum_is_swung_up_without_seeing_its_velocity(rnn_type, seed):
-    assert mean_return("Pendulum-v1", rnn_type, seed) >= -200
+    assert mean_return("Pendulum-v1", rnn_type, seed) >= -300  # -1017 without a memory, -142 with velocity
 
 
 @pytest.mark.learning
