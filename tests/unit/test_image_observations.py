@@ -77,7 +77,7 @@ def test_case_N1_a_shared_encoder_is_the_same_parameters():
 
 def test_sharing_what_the_other_encoder_has_not_got_is_refused():
     first = ObservationEncoder(SHAPES, ("scan",), CFG)
-    with pytest.raises(ConfigError, match="no convolutions of 'camera' to share; valid: scan"):
+    with pytest.raises(ConfigError, match="the convolutions of 'camera' cannot be shared: the other network"):
         ObservationEncoder(SHAPES, ("camera",), CFG, cnns=first.cnns)
 
 

@@ -7,7 +7,7 @@ import torch
 
 from contract.network_kinds import Noise, learner_with
 from surefoot.algorithms import Distillation, DistillationConfig, PPOConfig
-from surefoot.errors import ConfigError, NonFiniteError
+from surefoot.errors import NonFiniteError
 from surefoot.extensions import RandomNetworkDistillation, RNDConfig
 from surefoot.models import ModelConfig, build_actor
 from surefoot.runners import DistillationRunner, OnPolicyRunner, RunnerConfig
@@ -148,15 +148,8 @@ def test_networks_that_come_from_a_checkpoint_do_not_remember_what_others_saw(tm
     assert all((part == 0).all() for part in (*memories.actor, *memories.critic))
 
 
-def test_convolutions_of_a_group_that_is_not_read_are_refused():
-    actor = replace(LSTM, cnn_by_group={"camra": LSTM.cnn})
-    with pytest.raises(ConfigError, match="cnn_by_group: no image group 'camra' in this set; the set has no"):
-        build_actor({"policy": (3,)}, ("policy",), BoxActions(2), actor)
-    with pytest.raises(ConfigError, match=r"no image group 'camra' in this set; did you mean 'camera'\?"):
-        build_actor({"camera": (3, 16, 16)}, ("camera",), BoxActions(2), actor)
-
-
-def test_sharing_convolutions_where_there_are_none_is_said():
+def messages(cfg: RunnerConfig) -> list[str]:
+    """What is said at the start of a run."""
     said = []
 
     class Listener:
@@ -166,7 +159,17 @@ def test_sharing_convolutions_where_there_are_none_is_said():
         def message(self, text):
             said.append(text)
 
+    OnPolicyRunner(FaultyEnv(), cfg, loggers=[Listener()]).learn(1)
+    return said
+
+
+def test_convolutions_of_a_group_that_does_not_exist_are_named():
+    cfg = replace(config(), actor=replace(LSTM, cnn_by_group={"camra": LSTM.cnn}))
+    expected = "actor.cnn_by_group has no effect on 'camra', which is no image group; there are none"
+    assert expected in messages(cfg)
+
+
+def test_sharing_convolutions_where_there_are_none_is_said():
     cfg = config()
     cfg = replace(cfg, algorithm=replace(cfg.algorithm, share_cnn_encoders=True))
-    OnPolicyRunner(FaultyEnv(), cfg, loggers=[Listener()]).learn(1)
-    assert "share_cnn_encoders has no effect: the critic reads no images" in said
+    assert "share_cnn_encoders has no effect: the critic reads no images" in messages(cfg)

@@ -56,10 +56,6 @@ class ObservationEncoder(nn.Module):
         self.groups = tuple(groups)
         self._vectors = tuple(group for group in groups if len(shapes[group]) == 1)
         self._images = tuple(group for group in groups if len(shapes[group]) == 3)
-        for group in cfg.cnn_by_group:
-            if group not in self._images:
-                choices = did_you_mean(group, self._images) if self._images else "; the set has no images"
-                raise ConfigError(f"cnn_by_group: no image group {group!r} in this set{choices}")
         width = sum(shapes[group][0] for group in self._vectors)
         self.normalizer: RunningNormalizer | None = None
         if cfg.obs_normalization and width > 0:

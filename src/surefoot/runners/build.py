@@ -11,7 +11,7 @@ from torch import Generator
 
 from surefoot.algorithms import Distillation, Learner, PPOConfig, make_learner
 from surefoot.envs.vec_env import VecEnv
-from surefoot.errors import ConfigError
+from surefoot.errors import ConfigError, did_you_mean
 from surefoot.extensions import RandomNetworkDistillation, SymmetryAugmentation
 from surefoot.models import Actor, ModelConfig, build_actor, build_critic
 from surefoot.runners.config import DistillationRunnerConfig, LoopConfig, RunnerConfig
@@ -39,9 +39,16 @@ def with_resolved_obs_groups(cfg: Config, interface: Interface) -> tuple[Config,
 
 def _without_effect(cfg: LoopConfig, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Settings of convolutions that nothing uses, in sentences."""
+    images = [group for group, shape in shapes.items() if len(shape) == 3]
+    networks = {name: value for name, value in vars(cfg).items() if isinstance(value, ModelConfig)}
+    for name, network in networks.items():
+        for group in network.cnn_by_group:
+            if group not in images:
+                near = did_you_mean(group, images) if images else "; there are none"
+                yield f"{name}.cnn_by_group has no effect on {group!r}, which is no image group{near}"
     if not isinstance(cfg, RunnerConfig) or not cfg.algorithm.share_cnn_encoders:
         return
-    if all(len(shapes[group]) == 1 for group in cfg.obs_groups["critic"]):
+    if not set(images) & set(cfg.obs_groups["critic"]):
         yield "share_cnn_encoders has no effect: the critic reads no images"
     elif (cfg.critic.cnn, cfg.critic.cnn_by_group) != (cfg.actor.cnn, cfg.actor.cnn_by_group):
         yield "critic.cnn has no effect with share_cnn_encoders: the actor's convolutions are used"
