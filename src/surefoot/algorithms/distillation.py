@@ -185,7 +185,7 @@ class Distillation:
             for window in windows:
                 answers, memory = self._answer(window, memory)
                 if not window.is_empty:
-                    loss = self._loss(answers, _rows(self.teacher, labels, window.rows), window)
+                    loss = self._loss(answers, self.teacher.head.rows(labels, window.rows), window)
                     norm = self.optimizer.step(loss)
                     means.add({"behavior_loss": loss.detach(), "gradient_norm": norm})
         storage = self.storage
@@ -234,8 +234,8 @@ class Distillation:
     def _loss(self, answers: Distribution, labels: Distribution, window: _Window) -> Tensor:
         """How far the student is from the teacher, a mean over the valid rows."""
         if window.valid is not None:
-            answers = _rows(self.student, answers, window.valid)
-            labels = _rows(self.teacher, labels, window.valid)
+            answers = self.student.head.rows(answers, window.valid)
+            labels = self.teacher.head.rows(labels, window.valid)
         if self._compares_actions:
             return _LOSSES[self.cfg.loss_type](answers.mode, labels.mode)
         return labels.kl(answers).mean()
@@ -253,8 +253,3 @@ class Distillation:
         self.student.load_state_dict(state["student"])
         self.teacher.load_state_dict(state["teacher"])
         self.optimizer.load_state_dict(state["optimizer"])
-
-
-def _rows(actor: Actor, distribution: Distribution, rows: slice | Tensor) -> Distribution:
-    """Some rows of what an actor put out."""
-    return actor.head.rebuild(*(param[rows] for param in distribution.params))

@@ -18,7 +18,14 @@ from surefoot.algorithms.valuation import after_rollout
 from surefoot.extensions import RandomNetworkDistillation, SymmetryAugmentation
 from surefoot.functional import explained_variance, normalize_advantages, value_loss
 from surefoot.models import Actor, Critic
-from surefoot.storage import Batch, Memories, RolloutStorage, environment_batches, mini_batches
+from surefoot.storage import (
+    Batch,
+    Memories,
+    RolloutStorage,
+    Trajectories,
+    environment_batches,
+    mini_batches,
+)
 from surefoot.types import Observations
 
 _WITHOUT_EFFECT = {"kl_penalty": ("dual_clip",), "trpo": ("dual_clip", "kl_stop")}
@@ -125,10 +132,12 @@ class Learner(ActorCritic):
             obs: the observations after the last step.
         """
         super().compute_returns(obs)
-        if self.symmetry is not None and self.trajectories is not None and self.rollout is not None:
-            self.trajectories = replace(self.trajectories, mirrored=self._mirrored_memories)
-            self.rollout = replace(self.rollout, history=self.trajectories.history())
+        if self.symmetry is not None and self.trajectories is not None:
             self._mirrored_memories = self._live_through_mirrored(self.symmetry)
+
+    def _trajectories(self) -> Trajectories:
+        mirrored = None if self.symmetry is None else self._mirrored_memories
+        return replace(super()._trajectories(), mirrored=mirrored)
 
     @torch.no_grad()
     def _live_through_mirrored(self, symmetry: SymmetryAugmentation) -> Memories:

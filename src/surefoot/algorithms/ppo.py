@@ -73,7 +73,7 @@ class PPO(Learner):
         values = self.critic(batch.observations, batch.critic_past)
         ratio = probability_ratio(new.log_prob(batch.actions), batch.log_probs)
         # Mirrored samples have no distribution they were drawn from: KL and entropy look at the originals.
-        original = new if len(batch) == size else self._rows(new, slice(size))
+        original = new if len(batch) == size else self.actor.head.rows(new, slice(size))
         with torch.set_grad_enabled(self.surrogate.uses_kl):
             kl = old.kl(original).mean()
         if may_stop and cfg.kl_stop is not None and bool(kl > cfg.kl_stop):
@@ -89,7 +89,7 @@ class PPO(Learner):
         }
         weights = {"surrogate_loss": 1.0, "value_loss": cfg.value_loss_coef, "entropy": -self.entropy_coef}
         if self.symmetry is not None:
-            mirrored = self._rows(new, slice(size, None)) if len(batch) > size else None
+            mirrored = self.actor.head.rows(new, slice(size, None)) if len(batch) > size else None
             losses["mirror_loss"] = self._mirror_loss(original_batch, original, mirrored)
             weights["mirror_loss"] = cfg.mirror_loss_coef
         total = torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
@@ -101,9 +101,6 @@ class PPO(Learner):
             "clip_fraction": clip_fraction(ratio[:size].detach(), self.clip_param),
             "gradient_norm": gradient_norm,
         }
-
-    def _rows(self, distribution: Distribution, rows: slice) -> Distribution:
-        return self.actor.head.rebuild(*(param[rows] for param in distribution.params))
 
     def _mirror_loss(self, batch: Batch, original: Distribution, mirrored: Distribution | None) -> Tensor:
         """How far the policy is from symmetric; without gradient where it has no weight."""

@@ -62,6 +62,10 @@ class PolicyHead(Head):
         """The distribution with these `params`, as a rollout stores them."""
         raise NotImplementedError
 
+    def rows(self, distribution: Distribution, rows: slice | Tensor) -> Distribution:
+        """Some rows of what the head put out."""
+        return self.rebuild(*(param[rows] for param in distribution.params))
+
     def sample(
         self, distribution: Distribution, latent: Tensor, step: int, generator: Generator | None
     ) -> Tensor:
